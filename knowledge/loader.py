@@ -38,7 +38,7 @@ def read_yaml(path: Path) -> Any:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - a safe loader
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     except yaml.YAMLError as error:
         raise KnowledgeError(f"{path.name}: not YAML: {str(error).splitlines()[0]}") from None
 

@@ -25,14 +25,14 @@ class Strict(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tru
     """Base of all knowledge records."""
 
 
-class Text(Strict):
+class Text(Strict, kw_only=True):
     """One sentence in both languages."""
 
     en: str
     zh: str = ""
 
 
-class Get(Strict):
+class Get(Strict, kw_only=True):
     """How a person obtains a missing fact: exact command, what it costs the server, what can go wrong."""
 
     how: str
@@ -40,7 +40,7 @@ class Get(Strict):
     risk: str = "none"
 
 
-class FactDef(Strict):
+class FactDef(Strict, kw_only=True):
     """One name of the vocabulary. Rules may use only these names.
 
     ``combine`` says how several labelled values (engines, ranks, replicas) become the one a condition reads.
@@ -56,7 +56,7 @@ class FactDef(Strict):
     combine: Combine = "max"
 
 
-class Sign(Strict):
+class Sign(Strict, kw_only=True):
     """A condition that speaks for or against a rule's cause. ``says`` is one sentence a person reads.
 
     ``if`` in YAML; a condition as :mod:`knowledge.logic` parses it.
@@ -67,7 +67,7 @@ class Sign(Strict):
     strength: Strength = "moderate"
 
 
-class Refuter(Strict):
+class Refuter(Strict, kw_only=True):
     """True refutes the cause; False means the refuter was tried and passed; unknown names the probe to run."""
 
     cond: Any = field(name="if")
@@ -75,7 +75,7 @@ class Refuter(Strict):
     probe: str = ""
 
 
-class LookAlike(Strict):
+class LookAlike(Strict, kw_only=True):
     """Another family with the same symptom and the condition that holds when it is *that* family."""
 
     family: str
@@ -83,7 +83,7 @@ class LookAlike(Strict):
     cond: Any = field(name="separated_by")
 
 
-class Action(Strict):
+class Action(Strict, kw_only=True):
     """One thing to do. Never executed by us. ``expect`` names a fact of the vocabulary and its change."""
 
     do: Text
@@ -100,7 +100,7 @@ class Action(Strict):
     when: Any = None
 
 
-class Probe(Strict):
+class Probe(Strict, kw_only=True):
     """The next reading or control run: what to run, what each result would mean."""
 
     id: str
@@ -116,7 +116,7 @@ class Probe(Strict):
     read: str = ""
 
 
-class Family(Strict):
+class Family(Strict, kw_only=True):
     """The card of one cause family: everything that is the same for all of its rules."""
 
     id: str
@@ -133,7 +133,7 @@ class Family(Strict):
     layer: str = ""
 
 
-class Rule(Strict):
+class Rule(Strict, kw_only=True):
     """One mechanism. Fires when ``when`` is true; missing facts leave it ``missing_input``, never clear.
 
     ``applies`` false makes it ``not_applicable``. ``outcome`` is ``incident`` for faults; ``healthy`` and
@@ -164,7 +164,7 @@ class Rule(Strict):
     explains_away: list[str] = []
 
 
-class Signature(Strict):
+class Signature(Strict, kw_only=True):
     """A text pattern that yields a fact, with the words it stood in as its span.
 
     ``pattern`` is a Python regular expression (case-insensitive unless ``case``); named groups may give the value.
@@ -176,7 +176,7 @@ class Signature(Strict):
     fact: str
     pattern: str
     need: list[str] = []
-    where: list[Literal["log", "report", "launch", "output"]] = ["log"]
+    where: list[Literal["log", "report", "launch", "output"]] = field(default_factory=lambda: ["log"])
     value: Any = True
     group: str = ""
     scale: float = 1.0
@@ -189,7 +189,7 @@ class Signature(Strict):
     cites: list[str] = []
 
 
-class CauseDef(Strict):
+class CauseDef(Strict, kw_only=True):
     """A row of the closed answer list."""
 
     id: str
@@ -197,7 +197,7 @@ class CauseDef(Strict):
     means: str
 
 
-class Fixture(Strict):
+class Fixture(Strict, kw_only=True):
     """A small facts file: what the rule must say about it."""
 
     name: str
@@ -205,7 +205,7 @@ class Fixture(Strict):
     facts: dict[str, Any]
 
 
-class Page(Strict):
+class Page(Strict, kw_only=True):
     """A knowledge page: load-test matrix, trade-off table, explanation."""
 
     id: str
@@ -215,7 +215,7 @@ class Page(Strict):
     cites: list[str] = []
 
 
-class Knowledge(Strict):
+class Knowledge(Strict, kw_only=True):
     """All of it, indexed. ``version`` is a hash of the files it was read from."""
 
     version: str

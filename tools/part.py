@@ -105,7 +105,8 @@ class Part(Struct, kw_only=True):
 
     def text(self, limit: int = 4 << 20) -> str:
         """Whole text up to ``limit`` bytes, for formats that must be parsed at once."""
-        return self.head(limit).decode(self.encoding().replace("-le", "").replace("-be", ""), "replace").lstrip("\ufeff")
+        codec = self.encoding().removesuffix("-le").removesuffix("-be")
+        return self.head(limit).decode(codec, "replace").lstrip("\ufeff")
 
     def is_cut(self) -> str:
         """Why the stream ends early (``truncated gzip``), or an empty string."""

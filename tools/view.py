@@ -11,7 +11,6 @@ from knowledge.schema import Combine, Knowledge
 from tools.contract import Reading, Source, Status
 
 
-
 class Evidence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A :class:`~tools.contract.Reading` that has entered the ledger under an id (``E1`` …)."""
 

@@ -1,0 +1,1 @@
+"""Prometheus exposition pages and Prometheus answers → windowed facts."""
