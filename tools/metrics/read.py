@@ -37,7 +37,7 @@ def read(parts: list[Part], context: Context) -> ReadResult:
     if pages:
         series = _assemble(pages, times, context, result)
         result.readings.extend(compute(series))
-        result.readings.extend(_identity(series))
+        result.readings.extend(identity(series))
     elif parts and not answers:
         result.readings.append(_unreadable(parts[0], "no metrics page could be used"))
     if answers:
@@ -45,12 +45,12 @@ def read(parts: list[Part], context: Context) -> ReadResult:
         for part in answers:
             _answer(part, series, result)
         if series.tracks:
-            _times_of(series)
+            times_of(series)
             readings = compute(series, "query")
             known = {r.fact for r in result.readings}
             result.readings.extend(r for r in readings if not pages or r.fact not in known)
             if not pages:
-                result.readings.extend(_identity(series))
+                result.readings.extend(identity(series))
     return result
 
 
@@ -221,11 +221,11 @@ def add_row(series: SeriesSet, row: dict[str, Any], ref: str) -> None:
         series.add_point(name, key, time, value, Ref(ref, 0))
 
 
-def _times_of(series: SeriesSet) -> None:
+def times_of(series: SeriesSet) -> None:
     series.times = sorted({t for table in series.tracks.values() for track in table.values() for t in track.times})
 
 
-def _identity(series: SeriesSet) -> list[Reading]:
+def identity(series: SeriesSet) -> list[Reading]:
     out: list[Reading] = []
     ref = series.refs[0] if series.refs else ""
     for engine in sorted(series.engines):

@@ -1,0 +1,230 @@
+"""From rule results to hypotheses with a computed, capped confidence. No model takes part.
+
+Strengths are log-odds. The first rule of a family counts fully, further ones with falling weight: rules of one family
+share evidence. Refuters, look-alike separators and benign explanations subtract. Weights are calibrated on the evals
+(``knowledge/calibration.yaml``); the caps are promises and are not.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from agent.diagnosis import Band, RuleResult
+from agent.screen import tree
+from knowledge.loader import ROOT, read_yaml
+from knowledge.logic import evaluate
+from knowledge.schema import Family, Knowledge, LookAlike, Refuter, Rule, Sign, both
+from tools.view import Ledger
+
+
+class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Weights in log-odds, caps and thresholds. ``fitted_on``: the set and date they came from."""
+
+    prior: float
+    strengths: dict[str, float]
+    further: float
+    support: float
+    against: float
+    separator: float
+    partial: float
+    refuted: float
+    incident_at: float
+    benign_at: float
+    lead_at: float
+    cap_no_refuter: float
+    cap_no_decisive: float
+    cap_one_snapshot_rate: float
+    bands: dict[str, float]
+    fitted_on: str = ""
+
+
+@lru_cache(maxsize=1)
+def calibration() -> Calibration:
+    """The numbers of ``knowledge/calibration.yaml``."""
+    return msgspec.convert(read_yaml(ROOT / "calibration.yaml"), Calibration)
+
+
+class Hypothesis(Struct, kw_only=True):
+    """A family (or a benign explanation) with everything that speaks for and against it."""
+
+    key: str
+    family: str
+    outcome: str
+    layer: str
+    rules: list[Rule] = field(default_factory=list)
+    results: list[RuleResult] = field(default_factory=list)
+    logit: float = 0.0
+    confidence: float = 0.0
+    evidence: list[str] = field(default_factory=list)
+    says: list[str] = field(default_factory=list)
+    against: list[str] = field(default_factory=list)
+    refuted: bool = False
+    passed: list[str] = field(default_factory=list)
+    untested: list[Refuter] = field(default_factory=list)
+    caps: list[str] = field(default_factory=list)
+    decisive: bool = False
+    only_partial: bool = False
+
+
+def band(confidence: float) -> Band:
+    """The word for a confidence, from the calibrated edges."""
+    edges = calibration().bands
+    if confidence >= edges["very_likely"]:
+        return "very likely"
+    if confidence >= edges["likely"]:
+        return "likely"
+    return "possible" if confidence >= edges["possible"] else "unlikely"
+
+
+def sigmoid(logit: float) -> float:
+    """Log-odds to probability."""
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang: str = "en") -> list[Hypothesis]:
+    """All hypotheses with any support, best first. Ties are broken by layer order and id: the result is stable."""
+    table: dict[str, Hypothesis] = {}
+    for result in results:
+        rule = known.rules[result.id]
+        partial = result.state == "missing_input" and bool(result.held) and rule.outcome == "incident"
+        if result.state != "fired" and not partial:
+            continue
+        key = rule.family if rule.outcome == "incident" else f"{rule.outcome}:{rule.family or rule.id}"
+        found = table.setdefault(key, Hypothesis(key=key, family=rule.family, outcome=rule.outcome, layer=rule.layer))
+        found.rules.append(rule)
+        found.results.append(result)
+    for hypothesis in table.values():
+        _weigh(known, ledger, hypothesis, lang)
+    _explain_away(table)
+    for hypothesis in table.values():
+        _cap(ledger, hypothesis)
+    return sorted(table.values(), key=lambda h: (-round(h.confidence, 6), -round(h.logit, 6), h.key))
+
+
+def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
+    cal = calibration()
+    weights: list[float] = []
+    evidence: dict[str, None] = {}
+    h.only_partial = all(r.state != "fired" for r in h.results)
+    for rule, result in zip(h.rules, h.results, strict=True):
+        weight = cal.strengths[rule.strength]
+        if result.state == "fired":
+            weights.append(weight)
+            h.decisive = h.decisive or rule.strength == "decisive"
+            evidence.update(dict.fromkeys(result.evidence))
+            h.says.append(_cited(both(rule.mechanism, lang), result.evidence))
+            weights.extend(_signs(ledger, rule.supports, h.says, evidence, lang, h))
+        else:
+            share = len(result.held) / (len(result.held) + len(result.missing))
+            weights.append(cal.partial * weight * share)
+            evidence.update(dict.fromkeys(result.evidence))
+    weights.sort(reverse=True)
+    total = sum(weight * (cal.further**rank) for rank, weight in enumerate(weights))
+    total -= _minus(known, ledger, h, lang)
+    h.logit = cal.prior + total
+    h.evidence = list(evidence)
+    card = known.families.get(h.family)
+    _refute(ledger, h, [r for rule in h.rules for r in rule.refuted_by] + (card.refuted_by if card else []), lang)
+
+
+def _signs(
+    ledger: Ledger, signs: list[Sign], says: list[str], evidence: dict[str, None], lang: str, h: Hypothesis
+) -> list[float]:
+    cal = calibration()
+    out: list[float] = []
+    for sign in signs:
+        verdict = evaluate(tree(sign.cond), ledger)
+        if verdict.truth:
+            out.append(cal.support * cal.strengths[sign.strength])
+            h.decisive = h.decisive or sign.strength == "decisive"
+            says.append(_cited(both(sign.says, lang), verdict.used))
+            evidence.update(dict.fromkeys(verdict.used))
+    return out
+
+
+def _minus(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> float:
+    """Signs against (strongest counts fully, others half) and separators that point to a look-alike."""
+    cal = calibration()
+    costs: list[float] = []
+    for rule, result in zip(h.rules, h.results, strict=True):
+        if result.state != "fired":
+            continue
+        for sign in rule.against:
+            verdict = evaluate(tree(sign.cond), ledger)
+            if verdict.truth:
+                costs.append(cal.against * cal.strengths[sign.strength])
+                h.against.append(_cited(both(sign.says, lang), verdict.used))
+    card = known.families.get(h.family)
+    twins: list[LookAlike] = [t for rule in h.rules for t in rule.look_alikes] + (card.look_alikes if card else [])
+    for twin in twins:
+        verdict = evaluate(tree(twin.cond), ledger)
+        if verdict.truth:
+            costs.append(cal.separator)
+            h.against.append(_cited(both(twin.says, lang), verdict.used))
+    costs.sort(reverse=True)
+    return sum(cost * (0.5**rank) for rank, cost in enumerate(costs))
+
+
+def _refute(ledger: Ledger, h: Hypothesis, refuters: list[Refuter], lang: str) -> None:
+    for refuter in refuters:
+        verdict = evaluate(tree(refuter.cond), ledger)
+        if verdict.truth is True:
+            h.refuted = True
+            h.logit -= calibration().refuted
+            h.against.append(_cited(both(refuter.says, lang), verdict.used))
+        elif verdict.truth is False:
+            h.passed.append(_cited(both(refuter.says, lang), verdict.used))
+        else:
+            h.untested.append(refuter)
+
+
+def _explain_away(table: dict[str, Hypothesis]) -> None:
+    """A benign explanation that holds takes weight from the families it names."""
+    cal = calibration()
+    for benign in [h for h in table.values() if h.outcome != "incident" and not h.refuted]:
+        for rule, result in zip(benign.rules, benign.results, strict=True):
+            for family in rule.explains_away if result.state == "fired" else []:
+                if family in table and sigmoid(benign.logit) >= cal.lead_at:
+                    table[family].logit -= cal.separator
+                    table[family].against.append(_cited(rule.title.en, result.evidence))
+
+
+def _cap(ledger: Ledger, h: Hypothesis) -> None:
+    """The promises of the design: no refuter passed, no decisive evidence, a rate from one snapshot."""
+    cal = calibration()
+    value = sigmoid(h.logit)
+    limits: list[tuple[float, str]] = []
+    if not h.passed:
+        limits.append((cal.cap_no_refuter, "no refuter passed"))
+    strong = any(r.strength == "strong" and x.state == "fired" for r, x in zip(h.rules, h.results, strict=True))
+    if not h.decisive and not (strong and h.passed):
+        limits.append((cal.cap_no_decisive, "no decisive evidence"))
+    if _rate_from_one_snapshot(ledger, h):
+        limits.append((cal.cap_one_snapshot_rate, "a rate claim on one snapshot"))
+    if h.only_partial:
+        limits.append((cal.incident_at - 0.01, "inputs of its rules are missing"))
+    for limit, why in limits:
+        if value > limit:
+            value = limit
+            h.caps.append(f"≤ {limit:g}: {why}")
+    h.confidence = round(value, 4)
+
+
+def _rate_from_one_snapshot(ledger: Ledger, h: Hypothesis) -> bool:
+    items = [ledger.get(i) for i in h.evidence]
+    return any(item is not None and item.fact.endswith(".since_start") for item in items)
+
+
+def _cited(text: str, ids: Any) -> str:
+    marks = "".join(f"[{i}]" for i in list(ids)[:6])
+    return f"{text.strip()} {marks}".strip()
+
+
+def family_card(known: Knowledge, family: str) -> Family | None:
+    """The card of a family."""
+    return known.families.get(family)

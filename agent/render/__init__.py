@@ -1,0 +1,1 @@
+"""Renderers: the diagnosis object → terminal, Markdown. They decide nothing."""

@@ -1,0 +1,320 @@
+"""The memoised layer between readers and rules. Each function names its inputs; a missing input yields nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tools.contract import Context, Reading, Source
+from tools.view import Ledger
+
+Step = Callable[[Ledger], list[Reading]]
+
+
+def computed(
+    fact: str, value: Any, method: str, ledger: Ledger, *inputs: str, caveats: tuple[str, ...] = ()
+) -> Reading:
+    """A reading whose sources are other facts: evidence ids of the inputs stand in ``source.inputs``."""
+    ids = tuple(dict.fromkeys(i for name in inputs for i in ledger.ids(name)))
+    if isinstance(value, float):
+        value = round(value, 6)
+    return Reading(fact=fact, value=value, source=Source(kind="computed", inputs=ids), method=method, caveats=caveats)
+
+
+def sequence_cap(ledger: Ledger) -> list[Reading]:
+    """The cap on concurrent sequences and how close running comes to it.
+
+    ``--max-num-active-seqs`` takes precedence over ``--max-num-seqs`` (vLLM scheduler). Without a known cap, a gauge
+    pinned flat at N with a queue and free KV means a cap of N.
+    """
+    out: list[Reading] = []
+    names = [
+        n
+        for n in ("config.max_num_active_seqs", "config.max_num_seqs", "log.sglang.max_running_requests_effective")
+        if ledger.num(n)
+    ]
+    running = ledger.num("queue.running.max")
+    if names:
+        source = min(names, key=lambda n: ledger.num(n) or 0.0)
+        cap = ledger.num(source) or 0.0
+        out.append(computed("limits.sequence_cap", cap, f"smallest of {', '.join(names)}", ledger, source))
+        if running is not None and cap > 0:
+            out.append(
+                computed(
+                    "limits.running_over_cap",
+                    running / cap,
+                    f"max running {running:g} ÷ cap {cap:g}",
+                    ledger,
+                    "queue.running.max",
+                    source,
+                )
+            )
+    flat, waits = ledger.num("running.flat_share"), ledger.num("queue.waiting.share_above_zero")
+    if running and flat is not None and waits is not None and flat >= 0.8 and waits >= 0.5:
+        method = f"running flat at {running:g} in {flat:.0%} of scrapes while requests wait in {waits:.0%}"
+        out.append(
+            computed(
+                "limits.pinned_at",
+                running,
+                method,
+                ledger,
+                "queue.running.max",
+                "running.flat_share",
+                "queue.waiting.share_above_zero",
+            )
+        )
+    return out
+
+
+def kv_arithmetic(ledger: Ledger) -> list[Reading]:
+    """Tokens one request holds and how many of them the pool can hold (prompt plus generated)."""
+    out: list[Reading] = []
+    pool = ledger.num("kv.capacity_tokens") or ledger.num("log.kv_cache.tokens")
+    pool_fact = "kv.capacity_tokens" if ledger.num("kv.capacity_tokens") else "log.kv_cache.tokens"
+    prompt = _first(
+        ledger, "prompt_tokens.mean", "client.prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens"
+    )
+    output = _first(
+        ledger, "output_tokens.mean", "client.output_tokens.mean", "bench.output_tokens", "said.output_tokens"
+    )
+    if pool and prompt and output:
+        each = prompt[1] + output[1]
+        fits = pool / each
+        out.append(computed("kv.tokens_per_request", each, "mean prompt + mean output", ledger, prompt[0], output[0]))
+        out.append(
+            computed(
+                "kv.requests_that_fit",
+                fits,
+                f"pool {pool:,.0f} ÷ {each:,.0f} tokens a request at its end",
+                ledger,
+                pool_fact,
+                prompt[0],
+                output[0],
+            )
+        )
+        peak = _first(ledger, "queue.running.max", "said.concurrency", "bench.concurrency")
+        if peak:
+            out.append(
+                computed(
+                    "kv.demand_ratio",
+                    peak[1] * each / pool,
+                    f"{peak[1]:g} requests × {each:,.0f} tokens ÷ pool",
+                    ledger,
+                    peak[0],
+                    pool_fact,
+                    prompt[0],
+                    output[0],
+                )
+            )
+        if prompt[1] > 0:
+            out.append(
+                computed("prompt.pool_share", prompt[1] / pool, "mean prompt ÷ pool", ledger, prompt[0], pool_fact)
+            )
+        cap = ledger.num("limits.sequence_cap")
+        if cap:
+            out.append(
+                computed(
+                    "kv.fit_over_cap",
+                    fits / cap,
+                    "requests that fit ÷ sequence cap",
+                    ledger,
+                    pool_fact,
+                    "limits.sequence_cap",
+                )
+            )
+    length = ledger.num("config.max_model_len")
+    if pool and length:
+        out.append(
+            computed(
+                "kv.full_length_requests",
+                pool / length,
+                f"pool ÷ max_model_len {length:,.0f}",
+                ledger,
+                pool_fact,
+                "config.max_model_len",
+            )
+        )
+    return out
+
+
+def budget(ledger: Ledger) -> list[Reading]:
+    """Prompt length against the per-step token budget: how many steps a prefill takes, how much of a step it fills."""
+    out: list[Reading] = []
+    limit = _first(ledger, "config.max_num_scheduled_tokens", "config.max_num_batched_tokens")
+    if not limit or limit[1] <= 0:
+        return out
+    for prompt in ("prompt_tokens.mean", "prompt_tokens.p99", "client.prompt_tokens.p99", "client.prompt_tokens.max"):
+        value = ledger.num(prompt)
+        if value:
+            out.append(
+                computed(
+                    "prefill.steps_per_prompt",
+                    value / limit[1],
+                    f"{prompt} {value:,.0f} ÷ token budget {limit[1]:,.0f}",
+                    ledger,
+                    prompt,
+                    limit[0],
+                )
+            )
+    out.append(computed("limits.token_budget", limit[1], limit[0], ledger, limit[0]))
+    step = ledger.num("iteration.tokens.mean")
+    if step:
+        out.append(
+            computed(
+                "iteration.budget_share",
+                step / limit[1],
+                "mean tokens of a step with output ÷ budget",
+                ledger,
+                "iteration.tokens.mean",
+                limit[0],
+            )
+        )
+    return out
+
+
+def phase_mix(ledger: Ledger) -> list[Reading]:
+    """How prefill-heavy the load is: computed prompt tokens per generated token, and prompt work per second."""
+    out: list[Reading] = []
+    prompt, made = ledger.num("throughput.prompt_tokens.count"), ledger.num("throughput.generation_tokens.count")
+    cached = ledger.num("prompt.cached_share") or 0.0
+    if prompt is not None and made:
+        out.append(
+            computed(
+                "work.prompt_per_generated",
+                prompt * (1 - cached) / made,
+                "computed prompt tokens ÷ generated tokens",
+                ledger,
+                "throughput.prompt_tokens.count",
+                "throughput.generation_tokens.count",
+            )
+        )
+    itl, p99 = ledger.num("itl.p50_s"), ledger.num("itl.p99_s")
+    if itl and p99:
+        out.append(
+            computed(
+                "itl.p99_over_p50",
+                p99 / itl,
+                "p99 ÷ median of the gap between outputs",
+                ledger,
+                "itl.p99_s",
+                "itl.p50_s",
+            )
+        )
+    low, high = ledger.num("ttft.p50_s"), ledger.num("ttft.p99_s")
+    if low and high:
+        out.append(
+            computed("ttft.p99_over_p50", high / low, "p99 ÷ median of TTFT", ledger, "ttft.p99_s", "ttft.p50_s")
+        )
+    asked, got = ledger.num("max_tokens_param.mean"), ledger.num("output_tokens.mean")
+    if asked and got:
+        out.append(
+            computed(
+                "output.length_over_asked",
+                got / asked,
+                "mean output ÷ mean requested max_tokens",
+                ledger,
+                "output_tokens.mean",
+                "max_tokens_param.mean",
+            )
+        )
+    return out
+
+
+def graphs(ledger: Ledger) -> list[Reading]:
+    """Batch width that graphs must cover (sequences × (1 + draft tokens)) against the largest captured size."""
+    captured = _first(ledger, "log.cudagraph_truncated_to", "config.cudagraph.capture_max")
+    seqs = _first(ledger, "said.concurrency", "queue.running.max", "limits.sequence_cap", "config.max_num_seqs")
+    if not captured or not seqs:
+        return []
+    drafts = ledger.num("config.spec.num_tokens") or 0.0
+    width = seqs[1] * (1 + drafts)
+    method = f"{seqs[1]:g} sequences × {1 + drafts:g} tokens ÷ captured {captured[1]:g}"
+    inputs = (captured[0], seqs[0], "config.spec.num_tokens")
+    return [computed("cudagraph.width_over_capture", width / captured[1], method, ledger, *inputs)]
+
+
+def platform(ledger: Ledger) -> list[Reading]:
+    """Whether the engine runs on CPUs, where GPU-only readings (graphs, NCCL) mean nothing."""
+    device = ledger.value("config.device")
+    if device is None:
+        return []
+    return [
+        computed("engine.on_cpu", str(device).lower().startswith("cpu"), f"device {device}", ledger, "config.device")
+    ]
+
+
+STEPS: tuple[Step, ...] = (platform, sequence_cap, kv_arithmetic, budget, phase_mix, graphs)
+
+
+def slo(ledger: Ledger, context: Context) -> list[Reading]:
+    """Each SLO of the caller against the measured fact: ``slo.breached`` names it, ``slo.ratio`` says by how much."""
+    out: list[Reading] = []
+    for name, limit in sorted(context.slo.items()):
+        fact = slo_fact(name)
+        value = ledger.num(fact)
+        if value is None or limit <= 0:
+            continue
+        method = f"{fact} {value:g} ÷ limit {limit:g}"
+        out.append(computed("slo.ratio", value / limit, method, ledger, fact))
+        out.append(computed("slo.breached", value > limit, method, ledger, fact))
+    return out
+
+
+def slo_fact(name: str) -> str:
+    """``ttft_p99`` → ``ttft.p99_s``; a full fact name is kept."""
+    if "." in name:
+        return name
+    base, _, stat = name.rpartition("_")
+    return f"{base}.{stat}_s" if base in ("ttft", "tpot", "itl", "e2e", "queue_time") else name.replace("_", ".")
+
+
+_COMPARED = {
+    "ttft": ("ttft.mean_s", "bench.ttft.mean_ms"),
+    "tpot": ("itl.mean_s", "tpot.mean_s", "bench.tpot.mean_ms"),
+    "e2e": ("e2e.mean_s", "bench.e2e.mean_ms"),
+    "throughput": ("throughput.generation_tokens_per_s.mean", "bench.output_tokens_per_s"),
+    "queue": ("queue_time.mean_s",),
+    "prefill": ("prefill_time.mean_s",),
+    "hit_rate": ("prefix.hit_rate",),
+    "kv_capacity": ("kv.capacity_tokens", "log.kv_cache.tokens"),
+    "acceptance": ("spec.acceptance_rate",),
+    "prompt_tokens": ("prompt_tokens.mean",),
+    "output_tokens": ("output_tokens.mean",),
+    "running": ("queue.running.mean",),
+}
+
+
+def against_baseline(ledger: Ledger, baseline: Ledger) -> list[Reading]:
+    """Ratios of the core quantities, now ÷ baseline, as an observation pair (difference=baseline)."""
+    out: list[Reading] = []
+    for metric, facts in _COMPARED.items():
+        for fact in facts:
+            now, then = ledger.num(fact), baseline.num(fact)
+            if now is not None and then:
+                reading = computed(
+                    f"pair.{metric}.ratio", now / then, f"{fact}: {now:g} now ÷ {then:g} in the baseline", ledger, fact
+                )
+                out.append(_labelled(reading, difference="baseline"))
+                break
+    return out
+
+
+def _labelled(reading: Reading, **labels: str) -> Reading:
+    from msgspec import structs
+
+    return structs.replace(reading, labels={**reading.labels, **labels})
+
+
+def _first(ledger: Ledger, *facts: str) -> tuple[str, float] | None:
+    for fact in facts:
+        value = ledger.num(fact)
+        if value is not None:
+            return fact, value
+    return None
+
+
+def derive(ledger: Ledger, context: Context) -> None:
+    """Run all steps once and append what they give."""
+    for step in STEPS:
+        ledger.extend(step(ledger))
+    ledger.extend(slo(ledger, context))

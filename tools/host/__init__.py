@@ -1,0 +1,1 @@
+"""CPU of the serving host: who runs where, who is pushed aside."""

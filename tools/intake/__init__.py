@@ -1,0 +1,1 @@
+"""Whatever a person brings → parts of known kinds → readings."""

@@ -1,0 +1,115 @@
+"""Folders, files, standard input → parts; parts → readings. Bad input costs one line, never the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.contract import Context, Problem, Reading, ReadResult, Source
+from tools.intake.registry import classify, reader
+from tools.part import Part
+
+_SKIP = {".git", "__pycache__", "node_modules", ".DS_Store"}
+MAX_FILES = 400
+MAX_DEPTH_NESTED = 3
+
+
+def parts_of(paths: list[Path]) -> tuple[list[Part], list[Problem]]:
+    """Files of the given files and folders, named relative to what was given. Missing paths become problems."""
+    parts: list[Part] = []
+    problems: list[Problem] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.is_file() and not _SKIP & set(p.relative_to(path).parts))
+            if not found:
+                problems.append(Problem(ref=str(path), what="folder without files", do="give files", severity="error"))
+            if len(found) > MAX_FILES:
+                what = f"{len(found)} files, only the first {MAX_FILES} are read"
+                problems.append(Problem(ref=str(path), what=what, do="give a smaller folder"))
+            parts.extend(Part(name=p.relative_to(path).as_posix(), path=p) for p in found[:MAX_FILES])
+        elif path.is_file():
+            parts.append(Part(name=path.name, path=path))
+        elif path.exists():
+            problems.append(
+                Problem(ref=str(path), what="not a regular file", do="give a file or folder", severity="error")
+            )
+        else:
+            problems.append(
+                Problem(ref=str(path), what="no such file or folder", do="check the path", severity="error")
+            )
+    return _distinct(parts), problems
+
+
+def _distinct(parts: list[Part]) -> list[Part]:
+    """Give files of the same name from different folders different names."""
+    seen: dict[str, int] = {}
+    for part in parts:
+        count = seen.get(part.name, 0)
+        seen[part.name] = count + 1
+        if count:
+            part.name = f"{part.name}#{count + 1}"
+    return parts
+
+
+def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[Problem], dict[str, str]]:
+    """Every part through its reader; nested parts (fenced blocks) are routed in turn.
+
+    Returns readings, problems, and which kind each part was taken for.
+    """
+    readings: list[Reading] = []
+    problems: list[Problem] = []
+    kinds: dict[str, str] = {}
+    todo, depth = parts, 0
+    while todo and depth <= MAX_DEPTH_NESTED:
+        groups: dict[str, list[Part]] = {}
+        for part in todo:
+            kind = part.kind or _kind(part, problems)
+            if not kind:
+                continue
+            part.kind = kind
+            kinds[part.name] = kind
+            groups.setdefault(kind, []).append(part)
+        todo = []
+        for kind in sorted(groups):
+            result = _run(kind, groups[kind], context)
+            readings.extend(result.readings)
+            problems.extend(result.problems)
+            todo.extend(result.nested)
+        depth += 1
+    return readings, problems, kinds
+
+
+def _kind(part: Part, problems: list[Problem]) -> str:
+    try:
+        kind = classify(part)
+    except OSError as error:
+        problems.append(
+            Problem(
+                ref=part.name, what=f"cannot be opened ({error.strerror})", do="check permissions", severity="error"
+            )
+        )
+        return ""
+    if kind == "empty":
+        problems.append(Problem(ref=part.name, what="empty file", do="record it again", severity="error"))
+        return ""
+    if kind == "binary":
+        what = "binary data of no known kind"
+        problems.append(
+            Problem(ref=part.name, what=what, do="export it as text, CSV, JSON or .sqlite", severity="error")
+        )
+        return ""
+    return kind
+
+
+def _run(kind: str, parts: list[Part], context: Context) -> ReadResult:
+    """One reader over its parts. A reader that breaks is our bug: it is named, and the others go on."""
+    try:
+        return reader(kind)(parts, context)
+    except Exception as error:
+        names = ", ".join(p.name for p in parts[:4])
+        what = f"the {kind} reader failed ({type(error).__name__}: {str(error)[:120]})"
+        reading = Reading(
+            fact="tool.failed", value=kind, source=Source(kind="file", ref=parts[0].name), method=what, status="error"
+        )
+        return ReadResult(
+            readings=[reading], problems=[Problem(ref=names, what=what, do="please report this", severity="error")]
+        )
