@@ -184,6 +184,7 @@ def _build(f: Fields, scheme: Scheme | None, name: str) -> ModelShape:
         weights=scheme.word if scheme else _dtype(f),
         kv_hint=scheme.kv if scheme else "",
         embed_extra=table_extra,
+        vision=_vision(f),
         parallel_block=f.model_type in ("cohere", "cohere2", "gptj", "falcon", "phi"),
         caveats=tuple(notes),
     )
@@ -208,6 +209,18 @@ def _per_layer_inputs(f: Fields, depth: int, hidden: int) -> tuple[int, int]:
     per_layer = 2 * hidden * size + 2 * hidden * rank + hidden * size
     altup = 2 * hidden * hidden * max(0, inputs - 1) // max(1, depth)
     return per_layer + altup, f.opt("vocab_size_per_layer_input", default=0) * size * depth
+
+
+def _vision(f: Fields) -> int:
+    """Elements of a plain vision transformer, 0 when its sizes are not in the file."""
+    spec = f.data.get("vision_config")
+    if not isinstance(spec, dict):
+        return 0
+    depth = spec.get("num_hidden_layers", spec.get("depth"))
+    width, inner = spec.get("hidden_size", spec.get("embed_dim")), spec.get("intermediate_size")
+    if not all(isinstance(n, int) and 0 < n < 100_000 for n in (depth, width, inner)):
+        return 0
+    return int(depth * (4 * width * width + 2 * width * inner))
 
 
 def _formats(index: int, mix: Mixer, ffn: Ffn | None, hidden: int, scheme: Scheme | None) -> Formats:

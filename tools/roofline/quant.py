@@ -115,6 +115,8 @@ def _sort(patterns: list[Any]) -> tuple[frozenset[str], tuple[str, ...], tuple[s
         else:
             exact.add(_clean(raw))
     wanted = [g for g in dict.fromkeys(globs) if "vision" not in g and "mm_projector" not in g]
+    # A pattern that names a module also covers what lies in it.
+    wanted += [f"{g}.*" for g in wanted if not g.endswith("*")]
     return frozenset(exact), tuple(wanted), tuple(f"pattern not understood, taken as quantised: {b}" for b in bad[:3])
 
 

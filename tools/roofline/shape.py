@@ -218,8 +218,8 @@ class ModelShape(Struct, frozen=True, kw_only=True):
     """A decoder as the calculator needs it. ``caveats`` name every assumption that was not in the input.
 
     ``weights``: the checkpoint's precision in one word. ``kv_hint``: cache precision the checkpoint asks for.
-    ``embed_extra``: per-layer embedding tables (resident, a row read per token). ``draft_params``: elements of
-    multi-token-prediction layers, resident only when speculation is on.
+    ``embed_extra``: elements of per-layer embedding tables (resident, a row read per token). ``vision``: elements of
+    a vision tower at 16 bit (resident, idle in text decode); neither is in :meth:`active_params`.
     """
 
     name: str
@@ -234,6 +234,7 @@ class ModelShape(Struct, frozen=True, kw_only=True):
     weights: str = "bf16"
     kv_hint: str = ""
     embed_extra: int = 0
+    vision: int = 0
     parallel_block: bool = False
     caveats: tuple[str, ...] = ()
 
