@@ -168,7 +168,9 @@ def _compare(leaf: Leaf, left: Any, right: Any) -> bool:
         pool = right if isinstance(right, (tuple, list)) else (right,)
         values = left if isinstance(left, (list, tuple)) else [left]
         return any(_same(item, want) for item in values for want in pool)
-    if isinstance(left, (list, tuple)) and not isinstance(right, (list, tuple)):
+    if isinstance(left, (list, tuple)) and isinstance(right, bool):
+        same = bool(left) == right
+    elif isinstance(left, (list, tuple)) and not isinstance(right, (list, tuple)):
         same = any(_same(item, right) for item in left)
     else:
         same = _same(left, right)
