@@ -1,0 +1,1 @@
+"""Reads server, system and proxy logs of any size in constant memory."""
