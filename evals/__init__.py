@@ -1,0 +1,1 @@
+"""Cases, labels, scorers, arms and reports. Imports agent and tools; nothing imports this package but the CLI."""

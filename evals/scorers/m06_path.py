@@ -1,0 +1,59 @@
+"""M6: M1, and the chain told is a sub-path of the label's with its root: right names without a valid path do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evals.rows import Row
+from evals.schema import Label
+from evals.scorers import m01_family
+from evals.scorers.base import Measure, Pair, rate
+
+
+def on_path(label: Label, chain: list[tuple[str, str]]) -> bool:
+    """Whether the states told occur in the label's chain in its order, starting with the root side, with one edge or more.
+
+    The root side is the label's first state, its main family, or an accepted alternative (which stands in its place).
+    """
+    truth = [state for _, state in label.chain]
+    told = [state for _, state in chain]
+    if len(told) < 2 or len(truth) < 2:
+        return False
+    main = truth.index(label.main()) if label.main() in truth else 0
+    root = told[0]
+    if root not in truth:
+        if root not in label.accepted():
+            return False
+        here = main
+    else:
+        here = truth.index(root)
+        if here not in (0, main) and root not in label.accepted():
+            return False
+    for state in told[1:]:
+        if state in truth[here + 1 :]:
+            here = truth.index(state, here + 1)
+        elif state in label.accepted() and here < main:
+            here = main
+        else:
+            return False
+    return True
+
+
+def score(label: Label, row: Row) -> float | None:
+    """1 when M1 holds and the chain is on the label's path."""
+    first = m01_family.score(label, row)
+    if first is None:
+        return None
+    return float(first == 1.0 and row.said is not None and on_path(label, row.said.chain))
+
+
+def measure(pairs: Sequence[Pair]) -> list[Measure]:
+    """Path-grounded accuracy and its distance from M1."""
+    whole = rate("M6", "path-grounded family top-1", pairs, score)
+    top = rate("M1", "", pairs, m01_family.score, boot=False)
+    gap = top.value - whole.value
+    met = gap <= 0.08 + 1e-9 if whole.n else None
+    return [
+        whole,
+        Measure(id="M6.gap", name="M1 − M6", value=gap, n=whole.n, target="≤ 0.08", met=met, unit="difference"),
+    ]

@@ -1,0 +1,118 @@
+"""One job in a worker: copy the world to a random place, let the arm answer, recheck its citations, take evidence away."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent.verify import check
+from evals.arms import ARMS, Answer, Arm, ArmError, Task
+from evals.rows import Row, digest, reduce
+from evals.schema import Case, Label, load_cases
+from knowledge import Knowledge, load
+
+MAX_BAD = 8
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """A case × arm × repeat."""
+
+    case: str
+    arm: str
+    repeat: int = 0
+    counterfactual: bool = True
+
+
+class Bench(Struct, kw_only=True):
+    """What every job of a worker shares: loaded once. Site knowledge is left out: a score must not depend on it."""
+
+    known: Knowledge
+    cases: dict[str, Case]
+    labels: Sequence[Label]
+
+
+_BENCH: list[Bench] = []
+
+
+def bench(cases: Path, labels: Path) -> Bench:
+    """Knowledge and cases of this process. Raises :class:`~evals.schema.LabelError`."""
+    found = load_cases(cases, labels)
+    return Bench(known=load(), cases={c.id: c for c in found}, labels=[c.label for c in found])
+
+
+def start(cases: Path, labels: Path) -> None:
+    """Initialise a worker."""
+    _BENCH.clear()
+    _BENCH.append(bench(cases, labels))
+
+
+def run(job: Job) -> Row:
+    """The row of a job in this worker."""
+    return work(_BENCH[0], job)
+
+
+@contextmanager
+def fresh_world(world: Path, without: Sequence[str] = ()) -> Iterator[Path]:
+    """A copy of a world in a directory whose name says nothing; nothing else is in it."""
+    with tempfile.TemporaryDirectory(prefix="w") as folder:
+        target = Path(folder) / "w"
+        shutil.copytree(world, target)
+        for name in without:
+            (target / name).unlink(missing_ok=True)
+        yield target
+
+
+def work(shared: Bench, job: Job) -> Row:
+    """Never raises for a failing arm: the failure is the row's ``error`` and scores 0. An arm that cannot run at all
+    (:class:`ArmError`) does raise: that run is red."""
+    case, arm = shared.cases[job.case], ARMS[job.arm]
+    row = Row(case=job.case, arm=job.arm, repeat=job.repeat)
+    with fresh_world(case.world) as world:
+        wall, cpu = time.monotonic(), time.process_time()
+        try:
+            answer = arm.answer(_task(shared, case, arm, world, job.repeat))
+        except ArmError:
+            raise
+        except Exception as error:
+            row.error = (
+                f"{type(error).__name__}: {str(error)[:200]}" if case.label.split == "dev" else type(error).__name__
+            )
+            row.seconds, row.cpu_s = time.monotonic() - wall, time.process_time() - cpu
+            return row
+        row.seconds, row.cpu_s = round(time.monotonic() - wall, 4), round(time.process_time() - cpu, 4)
+        row.first_s, row.probes_run = round(answer.first_s, 4), answer.probes_run
+        row.model_calls, row.model_tokens, row.usd = answer.model_calls, answer.model_tokens, answer.usd
+        row.said, row.digest = reduce(answer.diagnosis), digest(answer.diagnosis)
+        _recheck(shared, case, row, answer)
+    if job.counterfactual and arm.counterfactual and case.label.outcome == "incident" and case.label.decisive_files:
+        with fresh_world(case.world, case.label.decisive_files) as world:
+            try:
+                row.without = reduce(arm.answer(_task(shared, case, arm, world, job.repeat, withheld=True)).diagnosis)
+            except Exception as error:
+                row.error = f"without the decisive files: {type(error).__name__}"
+    return row
+
+
+def _task(shared: Bench, case: Case, arm: Arm, world: Path, repeat: int, *, withheld: bool = False) -> Task:
+    return Task(
+        world=world, known=shared.known, case=case.id if arm.privileged else "", repeat=repeat, withheld=withheld,
+        label=case.label if arm.privileged else None, labels=shared.labels if arm.learns else (),
+    )  # fmt: skip
+
+
+def _recheck(shared: Bench, case: Case, row: Row, answer: Answer) -> None:
+    if answer.again is None:
+        return
+    valid, claims, bad = check(shared.known, answer.diagnosis, answer.again())
+    row.valid, row.claims = valid, claims
+    # Failures quote values of the world; those of held-out worlds stay out of every file.
+    row.bad = bad[:MAX_BAD] if case.label.split == "dev" else ["held out"] * min(len(bad), MAX_BAD)
+
+
+__all__ = ["Bench", "Job", "bench", "fresh_world", "run", "start", "work"]
