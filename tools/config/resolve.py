@@ -1,0 +1,443 @@
+"""The effective value of every flag: given, defaulted under its conditions, ignored, removed, unknown, undetermined."""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any
+
+from msgspec import Struct, field
+
+from knowledge.versions import holds
+from tools.config.data import Default, Engine, Flag, Ignored, Outcome, engine_data, is_newer, standing
+from tools.config.flags import conditions_text, exists_in, mask_of, spans_text
+from tools.config.launch import Given, Launch
+from tools.config.world import World
+
+_RANGE = re.compile(r"^(>=|<=|>|<|==)?\s*([\d.]+)$")
+_ORDER = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
+_ASYNC_SPEC = {"eagle", "eagle3", "mtp", "draft_model", "ngram_gpu", "dflash", "dspark"}
+UNKNOWN = object()
+ABSENT = object()
+
+
+class Value(Struct):
+    """One effective value. ``origin``: given, default or log; ``flag`` is the name it came from."""
+
+    fact: str
+    value: Any
+    origin: str
+    flag: str
+    method: str
+    line: int = 0
+    span: str = ""
+    caveats: tuple[str, ...] = ()
+
+
+class Effective(Struct):
+    """What a launch amounts to. The lists hold bare flag names; ``details`` says why, by name."""
+
+    launch: Launch
+    engine: Engine
+    version: str = ""
+    version_how: str = ""
+    version_range: str = ""
+    generation: str = ""
+    generation_how: str = ""
+    device: str = ""
+    values: dict[str, Value] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    too_new: list[str] = field(default_factory=list)
+    renamed: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    forcing_v0: list[str] = field(default_factory=list)
+    failing: list[str] = field(default_factory=list)
+    env_unknown: list[str] = field(default_factory=list)
+    env_removed: list[str] = field(default_factory=list)
+    slows: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    undetermined: list[str] = field(default_factory=list)
+    details: dict[str, str] = field(default_factory=dict)
+
+    def num(self, fact: str) -> float | None:
+        """A value as a number; ``None`` when it is not known or no number."""
+        found = self.values.get(fact)
+        if found is None or isinstance(found.value, bool) or not isinstance(found.value, (int, float)):
+            return None
+        return float(found.value)
+
+    def raw(self, fact: str) -> Any:
+        """A value; ``None`` when it is not known."""
+        found = self.values.get(fact)
+        return found.value if found is not None else None
+
+
+def in_range(spec: str, value: float | None) -> bool | None:
+    """``>=35,<60`` against a number; ``None`` when the number is unknown."""
+    if value is None:
+        return None
+    for part in spec.split(","):
+        found = _RANGE.match(part.strip())
+        if not found or not _ORDER[found[1] or "=="](value, float(found[2])):
+            return False
+    return True
+
+
+class Resolver:
+    """Works out one launch in one world."""
+
+    def __init__(self, launch: Launch, world: World) -> None:
+        self.launch, self.world = launch, world
+        self.engine = engine_data(launch.engine)
+        self.out = Effective(launch, self.engine)
+        self.given: dict[str, list[Given]] = {}
+        for item in launch.given:
+            self.given.setdefault(item.name, []).append(item)
+        self.memo: dict[str, Any] = {}
+        self.candidates: list[str] = []
+
+    # ── version, device, generation ──────────────────────────────────────────────────────────────────────────────
+    def version(self) -> None:
+        """The version, or the releases that know every given flag."""
+        out, launch, world = self.out, self.launch, self.world
+        same = not world.engine or world.engine == launch.engine
+        out.version = launch.version or (world.version if same else "")
+        out.version_how = launch.version_how if launch.version else (world.version_how if out.version else "")
+        engine = self.engine
+        everything = (1 << len(engine.releases)) - 1
+        if out.version and (standing(engine, out.version) or not engine.releases):
+            self.candidates = [out.version]
+            return
+        if out.version and is_newer(engine, out.version):
+            self.candidates = [engine.releases[-1]]
+            out.undetermined.append(f"version {out.version} is newer than the data, which ends at {engine.releases[-1]}")
+            return
+        mask = everything
+        if launch.strict:
+            for name in self.given:
+                have = mask_of(engine, name)
+                mask &= have or everything
+        if not mask:
+            names = [name for name in self.given if (have := mask_of(engine, name)) and have != everything]
+            spans = ", ".join(f"--{name} ({spans_text(engine, mask_of(engine, name))})" for name in sorted(names))
+            out.conflicts.append(f"no compared release accepts all of: {spans}")
+            mask = everything
+        elif engine.releases and mask != everything:
+            out.version_range = spans_text(engine, mask)
+        self.candidates = [label for index, label in enumerate(engine.releases) if mask >> index & 1] or [""]
+
+    def device(self) -> None:
+        """Which hardware: a flag, a variable, an image or the caller; a GPU is assumed when nothing speaks."""
+        found = self.launch.first("device")
+        text = str(found.value).lower() if found and not found.unresolved else ""
+        self.out.device = (text if text not in ("", "auto") else "") or self.launch.device or self.world.device
+
+    def generation(self) -> None:
+        """V0 or V1 of vLLM over all candidate versions; empty when it depends."""
+        out = self.out
+        if self.launch.engine != "vllm":
+            return
+        if self.launch.generation or self.world.generation:
+            out.generation = self.launch.generation or self.world.generation
+            out.generation_how = "named in the start-up line" if self.launch.generation else "known from elsewhere"
+            return
+        use = next((str(s.value) for s in reversed(self.launch.env) if s.name == "VLLM_USE_V1"), "")
+        kinds = {self._generation(version, use) for version in self.candidates}
+        if len(kinds) == 1:
+            out.generation = kinds.pop()
+        if out.generation:
+            out.generation_how = self._generation_how(use)
+
+    def _generation(self, version: str, use: str) -> str:
+        if not version:
+            return ""
+        if holds(">=0.11", version):
+            return "V1"
+        if holds("<0.6.4", version):
+            return "V0"
+        if use in ("0", "1"):
+            return "V1" if use == "1" else "V0"
+        if holds("<0.8", version):
+            return "V0"
+        return "V0" if any(self._forces(name, version) for name in self.given) else "V1"
+
+    def _generation_how(self, use: str) -> str:
+        low = self.candidates[0]
+        if holds(">=0.11", low):
+            return "V0 was removed in 0.11.0"
+        if use in ("0", "1"):
+            return f"VLLM_USE_V1={use}"
+        if holds("<0.8", self.candidates[-1]):
+            return "V1 was opt-in before 0.8.0"
+        if self.out.generation == "V0":
+            return "a given flag is not supported by V1 and falls back to V0"
+        return "default since 0.8.0; 0.8–0.10 may still fall back to V0 for the model or GPU: see the start-up line"
+
+    def _forces(self, name: str, version: str) -> bool:
+        flag = self.engine.flags.get(name)
+        item = self.last(name)
+        return bool(flag and item and any(holds(o.versions, version) and self._differs(item, o) for o in flag.forces_v0))
+
+    def last(self, name: str) -> Given | None:
+        return next((g for g in reversed(self.given.get(name, [])) if not g.path), None)
+
+    def _differs(self, item: Given, outcome: Outcome) -> bool:
+        if item.unresolved:
+            return False
+        return not any(_same(item.value, allowed) for allowed in outcome.unless)
+
+    # ── verdicts on flags ────────────────────────────────────────────────────────────────────────────────────────
+    def verdicts(self) -> None:
+        """Removed, unknown, too new, renamed, ignored, forcing V0, failing."""
+        for name in self.given:
+            if name == "role":
+                continue
+            flag = self.engine.flags.get(name)
+            if self.launch.strict and self.engine.history:
+                self._existence(name, flag)
+            if flag is not None:
+                self._effects(name, flag)
+
+    def _existence(self, name: str, flag: Flag | None) -> None:
+        out, version = self.out, self.out.version
+        mask = mask_of(self.engine, name)
+        if name in ("help", "version", "role"):
+            return
+        if not mask:
+            full = self._abbreviation(name)
+            if full:
+                out.details[name] = f"abbreviation of --{full}"
+                return
+            out.unknown.append(name)
+            hint = f"; {flag.instead}" if flag and flag.instead else ""
+            out.details[name] = f"no compared release of {self.engine.name} has this flag{hint}"
+            return
+        if not version:
+            return
+        exists = exists_in(self.engine, name, version, mask)
+        spans = spans_text(self.engine, mask)
+        if exists is None:
+            out.undetermined.append(f"whether {version} knows --{name} (seen in {spans})")
+        elif exists is False:
+            first = (mask & -mask).bit_length() - 1
+            early = holds(f"<{flag.since if flag and flag.since else self.engine.releases[first]}", version)
+            (out.too_new if early else out.removed).append(name)
+            gone = f"; gone since {flag.gone}" if flag and flag.gone and not early else ""
+            out.details[name] = f"seen in {spans}{gone}; {version} refuses it at start (unrecognized arguments)"
+            if flag and (flag.instead or flag.successor):
+                out.details[name] += f"; instead: {flag.instead or flag.successor}"
+        if flag and flag.successor and exists is not True and not exists:
+            out.renamed.append(name)
+
+    def _abbreviation(self, name: str) -> str:
+        """argparse accepts an unambiguous beginning of a flag."""
+        if len(name) < 4:
+            return ""
+        hits = {other for other in self.engine.history if other.startswith(name)}
+        return hits.pop() if len(hits) == 1 else ""
+
+    def _effects(self, name: str, flag: Flag) -> None:
+        item = self.last(name)
+        if item is None:
+            return
+        out = self.out
+        for ignored in flag.ignored:
+            state = self._ignored(ignored)
+            if state:
+                out.ignored.append(name)
+                out.details[name] = ignored.why
+            elif state is None:
+                out.undetermined.append(f"whether --{name} is ignored: {ignored.why} ({ignored.versions})")
+        for outcome in flag.forces_v0:
+            if self._differs(item, outcome) and self.over(outcome.versions) is not False:
+                out.forcing_v0.append(name)
+                out.details[name] = f"not supported by V1 in {outcome.versions}; the engine falls back to V0"
+        for outcome in flag.errors:
+            if self._differs(item, outcome):
+                state = self.over(outcome.versions)
+                if state:
+                    out.failing.append(name)
+                    out.details[name] = outcome.why
+                elif state is None:
+                    out.undetermined.append(f"whether --{name} stops the start: {outcome.why} ({outcome.versions})")
+        if flag.successor and self.out.version and name not in out.removed and name not in out.renamed:
+            newer = exists_in(self.engine, flag.successor, self.out.version)
+            if newer:
+                out.renamed.append(name)
+                out.details.setdefault(name, f"newer name: --{flag.successor}")
+
+    def over(self, spec: str) -> bool | None:
+        """A version range over all candidates: true, false, or it depends."""
+        states = {holds(spec, version or None) for version in self.candidates}
+        return states.pop() if len(states) == 1 else None
+
+    def _ignored(self, item: Ignored) -> bool | None:
+        if item.when_given:
+            other = self.last(item.when_given)
+            return other is not None and other.value is not None
+        state = self.over(item.versions)
+        if state and item.generation:
+            if not self.out.generation:
+                return None
+            return self.out.generation == item.generation
+        return state
+
+    # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
+    def value(self, name: str) -> Any:
+        """Effective value of a flag: given, else default; :data:`UNKNOWN` when it cannot be determined."""
+        if name in self.memo:
+            return self.memo[name]
+        self.memo[name] = UNKNOWN
+        item = self.last(name)
+        if item is not None:
+            result = UNKNOWN if item.unresolved else item.value
+        else:
+            flag = self.engine.flags.get(name)
+            options = self.options(flag) if flag else []
+            result = options[0][0] if len(options) == 1 else UNKNOWN
+            result = UNKNOWN if result is ABSENT else result
+        self.memo[name] = result
+        return result
+
+    def options(self, flag: Flag) -> list[tuple[Any, Default]]:
+        """Every value the default may have, with the entry it came from; one distinct value means it is certain.
+
+        :data:`ABSENT` stands for candidate releases in which no default applies, :data:`UNKNOWN` for a condition that
+        cannot be judged.
+        """
+        out: list[tuple[Any, Default]] = []
+        if not flag.defaults:
+            return out
+        for version in self.candidates:
+            found = self._options_at(flag, version)
+            if not found and len(self.candidates) > 1:
+                found = [(ABSENT, flag.defaults[-1])]
+            for value, entry in found:
+                if not any(_same(value, have) and type(value) is type(have) for have, _ in out):
+                    out.append((value, entry))
+        out.sort(key=lambda pair: pair[0] is ABSENT)
+        return out
+
+    def _options_at(self, flag: Flag, version: str) -> list[tuple[Any, Default]]:
+        out: list[tuple[Any, Default]] = []
+        for entry in flag.defaults:
+            state = self._applies(entry, version)
+            if state is False:
+                continue
+            out.append((self._computed(entry), entry))
+            if state:
+                return out
+        if out:
+            out.append((UNKNOWN, flag.defaults[-1]))
+        return out
+
+    def _applies(self, entry: Default, version: str) -> bool | None:
+        states: list[bool | None] = [holds(entry.versions, version or None)] if entry.versions else []
+        if states and states[0] is False:
+            return False
+        world, device = self.world, self.out.device
+        if entry.context:
+            context = self.launch.context or world.context
+            states.append(None if not context else context == entry.context)
+        if entry.device:
+            on_cpu = device == "cpu"
+            states.append(on_cpu if entry.device == "cpu" else not on_cpu)
+        if entry.generation:
+            states.append(None if not self.out.generation else self.out.generation == entry.generation)
+        if entry.gpu_gib:
+            states.append(in_range(entry.gpu_gib, world.gpu_gib))
+        if entry.gpu:
+            states.append(bool(re.search(entry.gpu, world.gpu_name)) if world.gpu_name else None)
+        if entry.gpu_not:
+            big = world.gpu_gib is not None and world.gpu_gib > 125
+            states.append(True if big else not re.search(entry.gpu_not, world.gpu_name) if world.gpu_name else None)
+        if entry.tp:
+            size = self.value("tp-size" if self.launch.engine == "sglang" else "tensor-parallel-size")
+            states.append(in_range(entry.tp, float(size) if isinstance(size, (int, float)) else None))
+        for name, wanted in entry.given.items():
+            have = self.value(name)
+            states.append(None if have is UNKNOWN else _same(have, wanted))
+        if False in states:
+            return False
+        return None if None in states else True
+
+    def _computed(self, entry: Default) -> Any:
+        value = entry.value
+        if entry.expr:
+            value = self._expression(entry)
+        for size in entry.per:
+            factor = self.value({"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size"}[size])
+            if value is UNKNOWN or not isinstance(factor, (int, float)) or not isinstance(value, (int, float)):
+                return UNKNOWN
+            value = value * factor
+        return value
+
+    def _expression(self, entry: Default) -> Any:
+        if entry.expr == "dp":
+            size = self.value("data-parallel-size")
+            return size if isinstance(size, int) else UNKNOWN
+        if entry.expr == "max_model_len_2048":
+            length = self.value("max-model-len")
+            return max(int(length), 2048) if isinstance(length, (int, float)) else UNKNOWN
+        if entry.expr == "async_auto":
+            method = self.speculation()
+            return method is None or method in _ASYNC_SPEC or str(method).endswith("_mtp")
+        seqs = self.batch_default("max-num-seqs")
+        if not isinstance(seqs, (int, float)):
+            return UNKNOWN
+        per = 1 + (self.draft_tokens() or 0) if entry.expr == "capture_2x_queries" else 1
+        return int(min(2 * seqs * per, entry.value))
+
+    def batch_default(self, name: str) -> Any:
+        """A batch size with ``performance-mode throughput`` applied to the default."""
+        value = self.value(name)
+        if self.last(name) is None and isinstance(value, (int, float)) and self.value("performance-mode") == "throughput":
+            return value * 2
+        return value
+
+    def speculation(self) -> str | None:
+        """Speculation method in lower case; ``None`` when there is none, ``draft_model`` when only a model is named."""
+        for name in ("spec-method", "speculative-algorithm"):
+            item = self.last(name)
+            if item is not None and item.value:
+                return str(item.value).lower()
+        config = self.config("speculative-config")
+        if not config:
+            old = self.last("speculative-model")
+            return None if old is None else "ngram" if "ngram" in str(old.value) else "draft_model"
+        return str(config.get("method") or config.get("decoding_type") or "draft_model").lower()
+
+    def draft_tokens(self) -> int | None:
+        """Draft tokens per step, when speculation is on and says so."""
+        config = self.config("speculative-config")
+        for source in (config.get("num_speculative_tokens"), config.get("num_spec_tokens"), *(g.value for n in ("spec-tokens", "num-speculative-tokens") for g in self.given.get(n, []))):
+            if isinstance(source, int) and not isinstance(source, bool):
+                return source
+        return None
+
+    def config(self, name: str) -> dict[str, Any]:
+        """A JSON-valued flag with its dotted parts merged in."""
+        out: dict[str, Any] = {}
+        for item in self.given.get(name, []):
+            if item.path:
+                out[item.path] = item.value
+            elif isinstance(item.value, dict):
+                out.update(item.value)
+        return out
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, str) or isinstance(right, str):
+        return str(left).lower() == str(right).lower()
+    return bool(left == right)
+
+
+def default_method(engine: str, version: str, entry: Default) -> str:
+    """How a default was chosen, as one sentence."""
+    conditions = conditions_text(entry)
+    why = f"; {entry.why}" if entry.why else ""
+    source = f" [{entry.source}]" if entry.source else ""
+    return f"default of {engine} {version or '(version unknown, same in all candidates)'}: {conditions}{why}{source}"
