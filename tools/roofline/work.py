@@ -6,14 +6,16 @@ Activations are left out: at decode batch sizes they stay on chip. Formulas are 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
 
-from tools.roofline.kv import KvFormat, index_rows, layer_read_bytes, read_rows, row_bytes, split
+from tools.roofline.kv import KvFormat, index_bytes, index_rows, read_rows, row_bytes, split
 from tools.roofline.request import Layout
 from tools.roofline.shape import Attn, Layer, Math, ModelShape
 
+Coverage = Literal["fewest", "uniform", "zipf", "typical"]
 Kind = Literal["weights", "experts", "kv", "state", "head"]
 
 
@@ -39,6 +41,7 @@ def distinct_experts(experts: int, top_k: int, tokens: float) -> float:
     return experts * (1.0 - (1.0 - top_k / experts) ** tokens)
 
 
+@lru_cache(maxsize=4096)
 def zipf_experts(experts: int, top_k: int, tokens: float, power: float = 0.8) -> float:
     """As :func:`distinct_experts` with expert popularity falling as ``rank ** -power`` (each at most once a token)."""
     weights = [1.0 / (rank**power) for rank in range(1, experts + 1)]
@@ -61,15 +64,53 @@ def attn_flops_per_row(attn: Attn) -> float:
 
 def attn_weight_params(group: Layer, hidden: int, tp: int) -> float:
     """Attention weights on one GPU: KV projections are whole heads, latent down-projections stand on every rank."""
-    attn = group.attn
-    if attn is None:
+    if group.attn is None:
         return 0.0
-    total, whole = attn.params(hidden), attn.replicated(hidden)
-    if attn.kind != "gqa":
-        return (total - whole) / tp + whole
-    parts = attn.parts(hidden)
-    kv = parts["k_proj"] + parts.get("v_proj", 0)
-    return (total - kv) / tp + kv / min(tp, attn.kv_heads)
+    sizes = sizes_of(group, hidden)
+    if group.attn.kind != "gqa":
+        return (sizes.attn - sizes.attn_whole) / tp + sizes.attn_whole
+    return (sizes.attn - sizes.attn_kv) / tp + sizes.attn_kv / min(tp, group.attn.kv_heads)
+
+
+class Sizes(Struct, frozen=True):
+    """Element counts of one layer of a group, computed once."""
+
+    attn: int
+    attn_whole: int
+    attn_kv: int
+    rec: int
+    dense: int
+    expert: int
+    shared: int
+    router: int
+    per_row: float
+
+
+_SIZES: dict[int, tuple[Layer, Sizes]] = {}
+
+
+def sizes_of(group: Layer, hidden: int) -> Sizes:
+    """:class:`Sizes` of a group, remembered per group object (a model's groups are reused by every evaluation)."""
+    held = _SIZES.get(id(group))
+    if held is not None and held[0] is group:
+        return held[1]
+    attn, ffn = group.attn, group.ffn
+    parts = attn.parts(hidden) if attn else {}
+    sizes = Sizes(
+        attn=sum(parts.values()),
+        attn_whole=attn.replicated(hidden) if attn else 0,
+        attn_kv=parts.get("k_proj", 0) + parts.get("v_proj", 0) if attn and attn.kind == "gqa" else 0,
+        rec=group.rec.params() if group.rec else 0,
+        dense=ffn.dense_params(hidden) if ffn else 0,
+        expert=ffn.expert_params(hidden) if ffn else 0,
+        shared=ffn.shared_params(hidden) if ffn else 0,
+        router=ffn.router_params(hidden) if ffn else 0,
+        per_row=attn_flops_per_row(attn) if attn else 0.0,
+    )
+    if len(_SIZES) > 4096:
+        _SIZES.clear()
+    _SIZES[id(group)] = (group, sizes)
+    return sizes
 
 
 def decode_ops(
@@ -79,7 +120,7 @@ def decode_ops(
     batch: float,
     context: float,
     form: KvFormat,
-    experts: Literal["fewest", "uniform", "zipf"] = "uniform",
+    experts: Coverage = "uniform",
     tokens_each: float = 1.0,
 ) -> list[Op]:
     """Work of one decode step on one GPU, through all pipeline stages.
@@ -100,21 +141,22 @@ def decode_ops(
 
     fewest = experts == "fewest"
     for group in model.layers:
-        n, f = group.count, group.fmt
+        n, f, z = group.count, group.fmt, sizes_of(group, hidden)
         if group.attn:
             attn = group.attn
             weights = n * attn_weight_params(group, hidden, tp)
             put("attention weights", "weights", f.attn.math, weights * f.attn.bytes, 2.0 * rows * weights)
             ways = split(attn, tp, dcp=layout.dcp)
-            read = layer_read_bytes(group, context, form, shared_too=not fewest)
-            write = row_bytes(attn, form) * tokens_each if attn.owns_kv else 0.0
-            seen = read_rows(attn, context)
-            flops = n * rows * seen * attn_flops_per_row(attn) / tp
-            flops += n * rows * index_rows(attn, context) * 2.0 * attn.index_heads * attn.index_dim
+            seen, scan, row = read_rows(attn, context), index_rows(attn, context), row_bytes(attn, form)
+            # A layer that shares another's cache still reads it; a hard floor may assume that it stayed on chip.
+            read = seen * row + scan * index_bytes(attn) if attn.owns_kv or not fewest else 0.0
+            write = row * tokens_each if attn.owns_kv else 0.0
+            flops = n * rows * seen * z.per_row / tp
+            flops += n * rows * scan * 2.0 * attn.index_heads * attn.index_dim
             put("KV cache", "kv", "bf16", n * rank * (read + write) / ways, flops)
         if group.rec:
             rec = group.rec
-            weights = n * rec.params() / tp
+            weights = n * z.rec / tp
             put("recurrent weights", "weights", f.rec.math, weights * f.rec.bytes, 2.0 * rows * weights)
             narrow = 2.0 if fewest else None
             state = 2.0 * rank * n * rec.bytes_per_seq(narrow if narrow else form.state or None) / tp
@@ -122,17 +164,17 @@ def decode_ops(
         ffn = group.ffn
         if ffn:
             if ffn.width:
-                weights = n * ffn.dense_params(hidden) / tp
+                weights = n * z.dense / tp
                 put("dense FFN weights", "weights", f.ffn.math, weights * f.ffn.bytes, 2.0 * rows * weights)
             if ffn.experts:
-                one = ffn.expert_params(hidden)
+                one = z.expert
                 touched = _touched(ffn.experts, ffn.top_k, tokens, experts)
                 size = n * touched * one * f.expert.bytes / layout.shards
                 flops = 2.0 * tokens * n * ffn.top_k * one / layout.shards
                 put("expert weights", "experts", f.expert.math, size, flops)
-                weights = n * ffn.shared_params(hidden) / tp
+                weights = n * z.shared / tp
                 put("shared expert weights", "weights", f.shared.math, weights * f.shared.bytes, 2.0 * rows * weights)
-                router = n * ffn.router_params(hidden)
+                router = n * z.router
                 put("router", "weights", "bf16", router * 2.0, 2.0 * rows * router)
         if group.extra:
             weights = n * group.extra / tp
@@ -147,6 +189,9 @@ def _touched(total: int, top_k: int, tokens: float, mode: str) -> float:
         return float(top_k)
     if mode == "zipf":
         return zipf_experts(total, top_k, max(1.0, tokens))
+    if mode == "typical":
+        # Real routing lies between: measured steps fit half way to a Zipf popularity.
+        return (distinct_experts(total, top_k, max(1.0, tokens)) + zipf_experts(total, top_k, max(1.0, tokens))) / 2.0
     return distinct_experts(total, top_k, max(1.0, tokens))
 
 
@@ -194,10 +239,10 @@ def prefill_ops(
         cell[1] += flops
 
     for group in model.layers:
-        n, f = group.count, group.fmt
+        n, f, z = group.count, group.fmt, sizes_of(group, hidden)
         if group.attn:
             attn = group.attn
-            weights = n * (attn.params(hidden) / tp if ideal else attn_weight_params(group, hidden, tp))
+            weights = n * (z.attn / tp if ideal else attn_weight_params(group, hidden, tp))
             put("attention weights", "weights", f.attn.math, weights * f.attn.bytes, 2.0 * rows * weights)
             pairs = _pairs(attn, new, past) * prompts / wide
             per_pair = 2.0 * attn.heads * (attn.d + attn.dv) / tp
@@ -208,22 +253,22 @@ def prefill_ops(
             size = n * prompts / wide * past * row_bytes(attn, form) / split(attn, tp) if past else 0.0
             put("attention", "kv", "bf16", size, flops)
         if group.rec:
-            weights = n * group.rec.params() / tp
+            weights = n * z.rec / tp
             scan = 0.0 if ideal else rows * n * 6.0 * group.rec.state / tp
             put("recurrent layers", "weights", f.rec.math, weights * f.rec.bytes, 2.0 * rows * weights + scan)
         ffn = group.ffn
         if ffn:
             if ffn.width:
-                weights = n * ffn.dense_params(hidden) / tp
+                weights = n * z.dense / tp
                 put("dense FFN", "weights", f.ffn.math, weights * f.ffn.bytes, 2.0 * rows * weights)
             if ffn.experts:
-                one = ffn.expert_params(hidden)
+                one = z.expert
                 touched = float(ffn.top_k) if ideal else distinct_experts(ffn.experts, ffn.top_k, total)
                 flops = 2.0 * total * n * ffn.top_k * one / layout.shards
                 put("experts", "experts", f.expert.math, n * touched * one * f.expert.bytes / layout.shards, flops)
-                weights = n * ffn.shared_params(hidden) / tp
+                weights = n * z.shared / tp
                 put("shared experts", "weights", f.shared.math, weights * f.shared.bytes, 2.0 * rows * weights)
-                router = n * ffn.router_params(hidden)
+                router = n * z.router
                 put("router", "weights", "bf16", router * 2.0, 2.0 * rows * router / (tp if ideal else 1))
         if group.extra:
             weights = n * group.extra / tp
@@ -249,15 +294,15 @@ def weight_bytes_per_gpu(model: ModelShape, layout: Layout) -> float:
     tp, hidden = layout.tp, model.hidden
     body = 0.0
     for group in model.layers:
-        n, f = group.count, group.fmt
+        n, f, z = group.count, group.fmt, sizes_of(group, hidden)
         body += n * attn_weight_params(group, hidden, tp) * f.attn.bytes
         if group.rec:
-            body += n * group.rec.params() / tp * f.rec.bytes
+            body += n * z.rec / tp * f.rec.bytes
         if group.ffn:
             ffn = group.ffn
-            body += n * ffn.dense_params(hidden) / tp * f.ffn.bytes
-            body += n * ffn.experts * ffn.expert_params(hidden) / layout.shards * f.expert.bytes
-            body += n * ffn.shared_params(hidden) / tp * f.shared.bytes + n * ffn.router_params(hidden) * 2.0
+            body += n * z.dense / tp * f.ffn.bytes
+            body += n * ffn.experts * z.expert / layout.shards * f.expert.bytes
+            body += n * z.shared / tp * f.shared.bytes + n * z.router * 2.0
         body += n * group.extra / tp * f.ffn.bytes
     vocab = -(-model.vocab // (64 * tp)) * 64 * tp
     ends = vocab * hidden * (model.embed.bytes + (0.0 if model.tied else model.head.bytes)) / tp
