@@ -16,6 +16,7 @@ from tools.part import Part
 
 _OOM = re.compile(r"out ?of ?memory|OutOfMemory|OOM\b|HIP out of memory", re.IGNORECASE)
 SPAN = 300
+MAX_PROSE_LINES = 400
 
 
 def read(parts: list[Part], context: Context) -> ReadResult:
@@ -42,6 +43,16 @@ def read_one(part: Part, matcher: Matcher, result: ReadResult) -> None:
     result.readings.extend(readings_of(scan, part.name))
     result.problems.extend(_config(scan, part.name, result.readings))
     result.problems.extend(_problems(scan, blocks, part.name))
+    if 0 < scan.lines <= MAX_PROSE_LINES and _is_unknown(scan) and not part.hint.endswith("+prose"):
+        body = part.head(256 << 10)
+        nested = Part(name=f"{part.name}#text", data=body, kind="report", parent=part.name, hint=f"{part.hint}+prose")
+        result.nested.append(nested)
+
+
+def _is_unknown(scan: Scan) -> bool:
+    """Whether nothing at all in the file was of a known kind."""
+    known = scan.known_lines or scan.codes or scan.traces.count or scan.warnings.total or scan.errors.total
+    return not known and not scan.life.starts
 
 
 def _problems(scan: Scan, blocks: Blocks, ref: str) -> Iterator[Problem]:
@@ -51,8 +62,9 @@ def _problems(scan: Scan, blocks: Blocks, ref: str) -> Iterator[Problem]:
         yield Problem(ref=ref, what=f"{blocks.cut_lines} lines longer than 64 KiB were cut", severity="note")
     if not scan.lines:
         yield Problem(ref=ref, what="no lines", do="record the log again", severity="error")
-    elif not (scan.known_lines or scan.codes or scan.traces.count or scan.warnings.total or scan.errors.total):
+    elif _is_unknown(scan):
         what = f"none of {scan.lines} lines is known and none is a warning, an error or an access line"
+        what += "; read as prose instead" if scan.lines <= MAX_PROSE_LINES else ""
         yield Problem(ref=ref, what=what, do="give the server's log from its start, if there is one", severity="note")
     for name, clusters in (("warning", scan.warnings), ("error", scan.errors)):
         if clusters.overflow:

@@ -29,6 +29,7 @@ _WEAK = re.compile(
     r"|\bOOMKilled\b|(?:Liveness|Readiness|Startup) probe failed|Back-off restarting failed container"
 )
 _NAME = re.compile(r"(?i)(?:^|[/_.-])(?:log|logs|stderr|stdout|dmesg|journal|events)(?:[/_.-]|$)")
+_SUFFIX = re.compile(r"(?i)\.log(?:\.\d+)?(?:\.gz)?$|(?:^|/)dmesg[^/]*$")
 _REPORT = re.compile(r"(?m)^(?:#{1,4} |```|\* |> )")
 
 
@@ -40,7 +41,7 @@ def sniff(name: str, head: str) -> float:
     lines = min(sample.count("\n") + 1, 400)
     strong = sum(1 for _, _ in zip(range(40), _STRONG.finditer(sample), strict=False))
     weak = sum(1 for _, _ in zip(range(40), _WEAK.finditer(sample), strict=False))
-    named = 0.25 if _NAME.search(name) else 0.0
+    named = 0.5 if _SUFFIX.search(name) else 0.25 if _NAME.search(name) else 0.0
     share = min(1.0, (strong + 0.5 * weak) / max(1, min(lines, 40)))
     if not strong and not weak:
         return named
