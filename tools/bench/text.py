@@ -90,8 +90,9 @@ class TextRuns:
             self.close()
             return True
         command = _COMMAND.search(text)
-        if command:
-            self._command = {_FLAG_KEYS.get(m[1], m[1]): m[2].strip("'\"") for m in _FLAG.finditer(command[1])}
+        flags = {_FLAG_KEYS.get(m[1], m[1]): m[2].strip("'\"") for m in _FLAG.finditer(command[1])} if command else {}
+        if flags:
+            self._command = flags
             return True
         got = self._sentence(line, text) or self._pair(line, text) or self._words(line, text)
         if got:

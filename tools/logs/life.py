@@ -175,7 +175,7 @@ class Life:
         if self.engine:
             yield make("engine.name", self.engine, self.engine_line, "the line names the engine")
         if self.version:
-            yield make("log.engine_version", self.version, self.version_line, "printed at start-up")
+            yield make("engine.version", self.version, self.version_line, "printed at start-up")
         covers = bool(self.starts and self.ready)
         if self.starts:
             start_line = self.starts[-1][0]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import structs
+
 from knowledge.loader import load
 from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.logs.blocks import Blocks, is_text
@@ -106,6 +108,10 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
     for series in scan.series.values():
         yield from series.readings(ref, origin, life.version)
         last_running = max(last_running or 0.0, series.last.get("running", 0.0))
+        if series.family.startswith("vllm-"):
+            word = "Pending and Swapped" if series.family == "vllm-v0" else "Waiting"
+            how = f"the statistics lines print {word}"
+            yield make("engine.generation", series.family[-2:].upper(), series.first_line, how)
     yield from scan.extras.readings(ref)
     yield from scan.tallies.readings(ref, life.engine, life.version, origin)
     bound = scan.tallies.lower_bound(life.engine or "vllm")
@@ -190,11 +196,19 @@ def _spread(scan: Scan, make: Any) -> Iterator[Reading]:
 
 
 def _config(scan: Scan, ref: str, readings: list[Reading]) -> Iterator[Problem]:
-    """Hand the lines that print the configuration to the configuration reader."""
+    """Hand the lines that print the configuration to the configuration reader; its lines are put at ours."""
     if not scan.config:
         return
-    try:
-        from tools.config import parse_engine_config_line, parse_non_default_args
-    except ImportError:
-        return
-    yield from ()
+    from tools.config.logline import parse_config_line
+    from tools.config.readings import launch_readings
+
+    # what the engine itself reports comes before what was asked for and the defaults concluded from it
+    for (mark, _), (line, text, _process) in sorted(scan.config.items(), key=lambda item: "non-default" in item[0][0]):
+        launch = parse_config_line(text)
+        if launch is None:
+            yield Problem(ref=f"{ref}:{line}", what=f"the line `{mark} …` could not be read", severity="note")
+            continue
+        if not launch.version and scan.life.version:
+            launch.version, launch.version_how = scan.life.version, "start-up banner"
+        for reading in launch_readings(launch, ref):
+            readings.append(structs.replace(reading, source=structs.replace(reading.source, line=line)))
