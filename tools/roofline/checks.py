@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,9 +14,16 @@ from tools.roofline.request import Request
 from tools.roofline.typical import Part
 from tools.roofline.work import Op
 
+if TYPE_CHECKING:
+    from tools.roofline.floors import Estimate
+
 LITTLE_FACTOR = 1.5
 COLLECTIVE_SHARE = 0.20
 EXPLAINED_SHARE = 0.50
+# At the limit: within a quarter of the best that kernels reach, or at shares of peak that only tuned set-ups show.
+LIMIT_OVER_PRACTICAL = 1.25
+LIMIT_MBU = 0.70
+LIMIT_MFU = 0.60
 
 
 def limiter_of(request: Request, room: Capacity, want: float, parts: list[Part], ops: list[Op]) -> str:
@@ -44,7 +52,9 @@ def roofline_limiter(gpu: Hardware, ops: list[Op]) -> str:
         return "compute"
     kinds: dict[str, float] = {}
     for op in ops:
-        name = {"kv": "KV bandwidth", "experts": "expert weights", "state": "recurrent state"}.get(op.kind, "dense weights")
+        name = {"kv": "KV bandwidth", "experts": "expert weights", "state": "recurrent state"}.get(
+            op.kind, "dense weights"
+        )
         kinds[name] = kinds.get(name, 0.0) + op.bytes
     return max(kinds, key=lambda name: kinds[name])
 
@@ -109,3 +119,78 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def little(tps: float, tpot_ms: float) -> float:
     """Sequences that must have been decoding: output tokens per second times seconds per token."""
     return tps * tpot_ms / 1e3
+
+
+def compare(estimate: Estimate, seen: Measured) -> Comparison:
+    """A measurement against an :class:`~tools.roofline.floors.Estimate`.
+
+    A time under the hard floor, a time to first token under the prompt's own, or a rate that contradicts the time per
+    token by more than 1.5 times is a broken measurement, never a fast server.
+    """
+    request, gpu = estimate.request, estimate.request.gpu
+    broken: list[str] = []
+    ratios: dict[str, float] = {}
+    mbu = mfu = excess = batch = None
+    if seen.tpot_ms is not None and seen.tpot_ms > 0:
+        floor = estimate.tpot
+        ratios = {
+            "over_hard": seen.tpot_ms / floor.hard,
+            "over_expected": seen.tpot_ms / floor.expected,
+            "over_typical": seen.tpot_ms / floor.typical,
+        }
+        mbu = estimate.expected_bytes / (seen.tpot_ms * 1e-3 * gpu.bw)
+        if seen.tpot_ms < floor.hard:
+            broken.append(
+                f"{seen.tpot_ms:.3g} ms a token is under the hard floor of {floor.hard:.3g} ms: "
+                "model, precision, GPU, layout or the measurement is not what it seems"
+            )
+    if seen.ttft_ms is not None and seen.ttft_ms >= 0:
+        excess = seen.ttft_ms - estimate.ttft.expected
+        if excess < 0:
+            broken.append(
+                f"{seen.ttft_ms:.3g} ms to the first token is under the prompt's own {estimate.ttft.hard:.3g} ms"
+            )
+    if seen.output_tps and seen.tpot_ms:
+        batch = little(seen.output_tps, seen.tpot_ms)
+        want = estimate.batch
+        if request.batch and not want / LITTLE_FACTOR <= batch <= want * LITTLE_FACTOR:
+            broken.append(
+                f"{seen.output_tps:.0f} tok/s at {seen.tpot_ms:.3g} ms a token mean {batch:.1f} sequences decoding, "
+                f"not {want:.1f}: the time is not per token, or requests failed"
+            )
+    mfu = _mfu(estimate, seen)
+    if mfu is not None and mfu > 1.0:
+        broken.append(f"{mfu:.2f} of dense peak: more arithmetic than the GPUs can do")
+    near = seen.tpot_ms is not None and seen.tpot_ms <= LIMIT_OVER_PRACTICAL * estimate.tpot.practical
+    full = (mbu or 0.0) >= LIMIT_MBU or (mfu or 0.0) >= LIMIT_MFU
+    at_limit = not broken and (near or full)
+    return Comparison(
+        over_hard=ratios.get("over_hard"),
+        over_expected=ratios.get("over_expected"),
+        over_typical=ratios.get("over_typical"),
+        mbu=mbu,
+        mfu=mfu,
+        excess_ttft_ms=excess,
+        little_batch=batch,
+        at_limit=at_limit,
+        broken=tuple(broken),
+    )
+
+
+def _mfu(estimate: Estimate, seen: Measured) -> float | None:
+    """Model arithmetic (causal, active experts) over what all GPUs could do at the weights' dense peak."""
+    request = estimate.request
+    gpus = request.layout.gpus()
+    math = max(estimate.prefill, key=lambda op: op.flops).math
+    peak = request.gpu.peak(math) * gpus
+    prompt = max(1.0, request.isl * request.mean)
+    per_prompt_token = estimate.prompt_flops / prompt
+    per_output = estimate.flops_per_token * request.layout.engine_gpus()
+    rate = 0.0
+    if seen.prompt_tps:
+        rate += seen.prompt_tps * per_prompt_token
+    if seen.request_rps and not seen.prompt_tps:
+        rate += seen.request_rps * estimate.prompt_flops
+    if seen.output_tps:
+        rate += seen.output_tps * per_output
+    return rate / peak if rate else None

@@ -11,8 +11,8 @@ _NESTED = ("text_config", "llm_config", "language_config", "language_model_confi
 _LIMIT = 1_000_000_000
 
 
-class Missing(Exception):  # noqa: N818 - control flow inside this package, never seen outside
-    """Carries the refusal out of nested builders."""
+class Missing(Exception):
+    """Carries the refusal out of nested builders; never leaves this package."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.line())
@@ -52,7 +52,7 @@ class Fields:
         value = self.raw(*names)
         if value is None or value is False:
             return default
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or not 0 <= value <= _LIMIT:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LIMIT:
             raise Missing(Refusal(field=names[0], why=f"{value!r} is not a count", do="check the file"))
         return int(value)
 

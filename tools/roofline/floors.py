@@ -150,7 +150,12 @@ def prompt_floor(request: Request, length: float, prompts: float = 1.0, *, cache
 def prompt_practical(request: Request, length: float, prompts: float = 1.0) -> float:
     """Seconds of a prompt at the best rates seen, with its collectives."""
     ops = prefill_ops(
-        request.model, request.layout, prompt=max(1.0, length), cached=request.cached, prompts=prompts, form=_form(request)
+        request.model,
+        request.layout,
+        prompt=max(1.0, length),
+        cached=request.cached,
+        prompts=prompts,
+        form=_form(request),
     )
     talk = prefill_seconds(request.gpu, request.model, request.layout, length * prompts)
     return _practical(ops, request) + _kernels(request) + talk * (1.0 if allreduces(request.model) else 0.0)
@@ -204,12 +209,17 @@ def batch_times(request: Request, batch: float) -> Times:
     expected = prompt + steps * waves * step_floor(request, one, low, "uniform", strict=False)
     practical = prompt_practical(request, request.isl * request.low, batch)
     practical += steps * waves * step_practical(request, one, low)
-    real = min(batch, max(1.0, largest_batch(fixed, context=request.mean * (request.isl + request.osl / 2.0), mem_share=0.9)))
+    real = min(
+        batch, max(1.0, largest_batch(fixed, context=request.mean * (request.isl + request.osl / 2.0), mem_share=0.9))
+    )
     typical = prompt_seconds(fixed, batch) + max(0.0, request.osl * request.mean - 1.0) * (batch / real) * sum(
         part.seconds for part in step_parts(fixed, real, mid)
     )
     return Times(
-        hard=hard * 1e3, expected=max(hard, expected) * 1e3, practical=max(practical, expected) * 1e3, typical=typical * 1e3
+        hard=hard * 1e3,
+        expected=max(hard, expected) * 1e3,
+        practical=max(practical, expected) * 1e3,
+        typical=typical * 1e3,
     )
 
 
@@ -217,11 +227,15 @@ def throughput_times(request: Request) -> Times:
     """ms of the whole deployment's time that one request costs when it is kept full."""
     low, osl = request.mid_context(request.low), max(1.0, request.osl * request.low)
     cap = request.batch or request.concurrency or 0.0
-    top = largest_batch(structs.replace(request, kv=_low_word(request)), context=request.low * (request.isl + osl), low=True)
+    top = largest_batch(
+        structs.replace(request, kv=_low_word(request)), context=request.low * (request.isl + osl), low=True
+    )
     most = min(cap, top) if cap and top else cap or max(1.0, top)
     hard = _ceiling(request, most, low, osl, "fewest")
     expected = max(hard, _ceiling(request, most, low, osl, "uniform"))
-    fill = largest_batch(request, context=request.mean * (request.isl + request.osl / 2.0), mem_share=request.memory_util)
+    fill = largest_batch(
+        request, context=request.mean * (request.isl + request.osl / 2.0), mem_share=request.memory_util
+    )
     real = max(1.0, min(x for x in (cap or fill, fill or 1.0, _seat_limit(request)) if x))
     steps = max(1.0, request.osl * request.mean - 1.0)
     work = structs.replace(request, offline=True)
@@ -286,7 +300,11 @@ def estimate(request: Request, *, whole: bool = False) -> Estimate:
     shares = {part.name: part.seconds / total for part in parts}
     ops = decode_ops(request.model, request.layout, batch=batch, context=context, form=_form(request))
     prompt = prefill_ops(
-        request.model, request.layout, prompt=max(1.0, request.isl * request.mean), cached=request.cached, form=_form(request)
+        request.model,
+        request.layout,
+        prompt=max(1.0, request.isl * request.mean),
+        cached=request.cached,
+        form=_form(request),
     )
     warnings = list(request_warnings(request, room, want, fit))
     return Estimate(

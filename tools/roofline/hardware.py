@@ -221,7 +221,8 @@ def hardware_from_text(text: str) -> Hardware | Refusal:
         near = sorted({row["names"][0] for row in _rows().values() if tokens and tokens[0] in row["id"]})[:4]
         return Refusal(
             field="gpu",
-            why=f"{text.strip()[:60]!r} is no device in the hardware table" + (f"; near: {', '.join(near)}" if near else ""),
+            why=f"{text.strip()[:60]!r} is no device in the hardware table"
+            + (f"; near: {', '.join(near)}" if near else ""),
             do="give the name that nvidia-smi or rocm-smi prints",
         )
     row_id, name = found
@@ -281,11 +282,9 @@ def with_memory(part: Hardware, total_bytes: float) -> Hardware:
     """
     notes = part.caveats
     if abs(total_bytes / part.usable() - 1.0) > 0.12:
-        notes = (
-            *notes,
-            f"{total_bytes / 1e9:.0f} GB seen where {part.name} has {part.usable() / 1e9:.0f}: another variant, "
-            "its bandwidth may differ",
-        )
+        seen, row = total_bytes / 1e9, part.usable() / 1e9
+        note = f"{seen:.0f} GB seen where {part.name} has {row:.0f}: another variant, its bandwidth may differ"
+        notes = (*notes, note)
     return structs.replace(part, mem=total_bytes, visible=total_bytes, caveats=notes)
 
 

@@ -121,7 +121,9 @@ def _gqa(f: Fields, word: str, *, owns: bool = True) -> Attn:
     d = f.opt("head_dim", "attention_head_dim")
     if not d:
         if hidden % heads:
-            raise Missing(Refusal(field="head_dim", why=f"missing, and {hidden} hidden is no multiple of {heads} heads"))
+            raise Missing(
+                Refusal(field="head_dim", why=f"missing, and {hidden} hidden is no multiple of {heads} heads")
+            )
         d = hidden // heads
     dv = f.opt("v_head_dim", default=d) or d
     k_eq_v = False
@@ -135,7 +137,9 @@ def _gqa(f: Fields, word: str, *, owns: bool = True) -> Attn:
         k_eq_v = f.flag("attention_k_eq_v")
     if heads % kv and kv % heads:
         raise Missing(Refusal(field="num_key_value_heads", why=f"{heads} query heads cannot share {kv} KV heads"))
-    gate = f.flag("attn_output_gate", "attention_output_gate", default=f.model_type.startswith(("qwen3_next", "qwen3_5")))
+    gate = f.flag(
+        "attn_output_gate", "attention_output_gate", default=f.model_type.startswith(("qwen3_next", "qwen3_5"))
+    )
     return Attn(
         heads=heads,
         kv_heads=kv,

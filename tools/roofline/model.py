@@ -218,9 +218,11 @@ def _vision(f: Fields) -> int:
         return 0
     depth = spec.get("num_hidden_layers", spec.get("depth"))
     width, inner = spec.get("hidden_size", spec.get("embed_dim")), spec.get("intermediate_size")
-    if not all(isinstance(n, int) and 0 < n < 100_000 for n in (depth, width, inner)):
+    if not (isinstance(depth, int) and isinstance(width, int) and isinstance(inner, int)):
         return 0
-    return int(depth * (4 * width * width + 2 * width * inner))
+    if not (0 < depth < 1000 and 0 < width < 100_000 and 0 < inner < 1_000_000):
+        return 0
+    return depth * (4 * width * width + 2 * width * inner)
 
 
 def _formats(index: int, mix: Mixer, ffn: Ffn | None, hidden: int, scheme: Scheme | None) -> Formats:
@@ -228,6 +230,7 @@ def _formats(index: int, mix: Mixer, ffn: Ffn | None, hidden: int, scheme: Schem
         return Formats()
     at = f"layers.{index}"
     attn = rec = dense = expert = shared = BF16
+    roots: tuple[str, ...]
     if isinstance(mix, Attn):
         roots = ("self_attn", "attn", "mixer", "attention")
         attn = _blend({key: ([f"{at}.{r}.{key}" for r in roots], n) for key, n in mix.parts(hidden).items()}, scheme)
@@ -243,8 +246,14 @@ def _formats(index: int, mix: Mixer, ffn: Ffn | None, hidden: int, scheme: Schem
             dense = scheme.of([f"{at}.{r}.{n}" for r in roots for n in ("gate_proj", "up_proj", "w1")])
         if ffn.experts:
             heads = [at] if ffn.beside else [f"{at}.{r}" for r in roots]
-            expert = scheme.of([f"{h}.experts.0.{n}" for h in heads for n in ("gate_proj", "up_proj", "w1")], expert=True)
-            kinds = [f"{at}.mlp"] if ffn.beside else [f"{h}.{k}" for h in heads for k in ("shared_experts", "shared_expert")]
+            expert = scheme.of(
+                [f"{h}.experts.0.{n}" for h in heads for n in ("gate_proj", "up_proj", "w1")], expert=True
+            )
+            kinds = (
+                [f"{at}.mlp"]
+                if ffn.beside
+                else [f"{h}.{k}" for h in heads for k in ("shared_experts", "shared_expert")]
+            )
             shared = scheme.of([f"{k}.{n}" for k in kinds for n in ("gate_proj", "up_proj", "w1")])
     return Formats(attn=attn, rec=rec, ffn=dense, expert=expert, shared=shared)
 

@@ -140,9 +140,7 @@ def prepare(row: dict[str, Any], configs: dict[str, Any]) -> Point | Refusal:
     )
     narrow = structs.replace(base, model=with_weights(model, word, low=True))
     prompts = 1.0 if concurrency else max(1.0, base.batch)
-    return Point(
-        id=ident, kind=kind, floor=narrow, usual=base, measured_ms=measured_ms(row), prompts=prompts, row=row
-    )
+    return Point(id=ident, kind=kind, floor=narrow, usual=base, measured_ms=measured_ms(row), prompts=prompts, row=row)
 
 
 def _layout(row: dict[str, Any]) -> Layout:

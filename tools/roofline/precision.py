@@ -55,9 +55,20 @@ _ALIAS: tuple[tuple[str, str], ...] = (
     (r"^(w8a16|int8_weight_only|int8 weight.only|int8wo)$", "w8a16"),
     (r"^(int8|w8a8|w8a8_int8|smoothquant|sq|i8|8bit|8-bit|int8_.*)$", "int8"),
     (r"^(w4a8|w4afp8|qserve|w4a8_.*)$", "w4a8"),
-    (r"^(int4|w4a16|awq|gptq|awq_marlin|gptq_marlin|4bit|4-bit|i4|int4_.*|awq[-_].*|gptq[-_].*|u4|hqq|nf4|exl2.*)$", "int4"),
+    (
+        r"^(int4|w4a16|awq|gptq|awq_marlin|gptq_marlin|4bit|4-bit|i4|int4_.*|awq[-_].*|gptq[-_].*|u4|hqq|nf4|exl2.*)$",
+        "int4",
+    ),
 )
-_KV: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "fp4": 0.5625}
+_KV: dict[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "fp8_block": 1.0,
+    "nvfp4": 0.5625,
+    "fp4": 0.5625,
+}
 
 
 def canonical(word: str) -> str | None:

@@ -215,14 +215,19 @@ def scheme_from(config: dict[str, Any]) -> Scheme | None:
     if grouped:
         return grouped
     if algo == "MIXED_PRECISION" and named:
-        return Scheme(word="mixed", default=BF16, exact=named, skip=skip, globs=globs, only_named=True, kv=kv, notes=notes)
+        return Scheme(
+            word="mixed", default=BF16, exact=named, skip=skip, globs=globs, only_named=True, kv=kv, notes=notes
+        )
     if algo or method in ("mxfp4", "modelopt", "modelopt_fp4"):
         found = fmt(algo or method, low=False)
         if found:
             word = (algo or method).lower()
             return Scheme(word=word, default=found, exact=named, skip=skip, globs=globs, kv=kv, notes=notes)
     if method in ("awq", "gptq", "auto-round", "autoround", "intel/auto-round"):
-        bits, group = config.get("bits", config.get("w_bit", 4)), config.get("group_size", config.get("q_group_size", 128))
+        bits, group = (
+            config.get("bits", config.get("w_bit", 4)),
+            config.get("group_size", config.get("q_group_size", 128)),
+        )
         if isinstance(bits, (int, float)) and isinstance(group, (int, float)):
             zero = bool(config.get("zero_point", config.get("sym") is False))
             found = integer_fmt(float(bits), int(group), zero, "int4" if bits <= 4 else "bf16")

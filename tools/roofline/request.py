@@ -76,7 +76,15 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def layout_of(
-    *, gpus: int = 0, tp: int = 0, pp: int = 1, dp: int = 1, ep: int = 1, moe_tp: int = 0, replicas: int = 0, dcp: int = 1
+    *,
+    gpus: int = 0,
+    tp: int = 0,
+    pp: int = 1,
+    dp: int = 1,
+    ep: int = 1,
+    moe_tp: int = 0,
+    replicas: int = 0,
+    dcp: int = 1,
 ) -> Layout | Refusal:
     """A layout from the figures people give; refuses what does not multiply out to ``gpus``."""
     for name, value in (("tp", tp or 1), ("pp", pp), ("dp", dp), ("ep", ep), ("gpus", gpus or 1)):

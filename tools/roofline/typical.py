@@ -127,14 +127,16 @@ def math_rate(op: Op, gpu: Hardware, share: Share, engine: Engine, hidden: int =
     """FLOP/s an operator reaches. Narrow formats gain with the model's width, as quantising and norms weigh less."""
     if op.kind in ("kv", "state"):
         return gpu.peak("bf16") * share.attention
-    narrow = {"fp8": share.fp8, "int8": share.fp8, "fp4": share.fp4}.get(op.math)
+    # A part without the format multiplies it at 16 bit after unpacking.
+    have = op.math in gpu.peaks
+    narrow = {"fp8": share.fp8, "int8": share.fp8, "fp4": share.fp4}.get(op.math) if have else None
     wide = min(2.0, max(0.5, hidden / 4096.0))
     if engine.fast:
         # llama.cpp multiplies at 16 bit with narrow accumulators, whatever the weights are stored in.
         return gpu.peak("bf16", fast=True) * share.bf16 * (0.75 if op.math == "int4" else 1.0)
     if narrow is None:
-        return gpu.peak(op.math) * share.bf16 * wide**0.1
-    return gpu.peak(op.math) * narrow * wide**0.4 * (0.8 if op.kind == "experts" else 1.0)
+        return gpu.peak("bf16") * share.bf16 * math.pow(wide, 0.1)
+    return gpu.peak(op.math) * narrow * math.pow(wide, 0.4) * (0.8 if op.kind == "experts" else 1.0)
 
 
 def layer_seconds(request: Request, share: Share, engine: Engine) -> float:
@@ -166,9 +168,7 @@ def step_parts(request: Request, batch: float, context: float) -> list[Part]:
     share, engine = share_of(gpu.family, gpu.id), engine_of(request.engine)
     form = kv_format(request.kv, hint=model.kv_hint, mla=model.is_mla())
     each = 1.0 + request.draft_tokens
-    ops = decode_ops(
-        model, layout, batch=batch, context=context, form=form, experts="typical", tokens_each=each
-    )
+    ops = decode_ops(model, layout, batch=batch, context=context, form=form, experts="typical", tokens_each=each)
     skew = expert_skew(request, batch) if layout.ep > 1 else 1.0
     parts = [
         Part(
@@ -246,4 +246,3 @@ def stall_seconds(request: Request, batch: float) -> float:
 def first_token_seconds(request: Request) -> float:
     """A single request's own time to the first token: prompt work, hand-over, tokenisation and scheduling."""
     return prompt_seconds(request) + engine_of(request.engine).first_ms * 1e-3
-

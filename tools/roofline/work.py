@@ -38,7 +38,7 @@ def distinct_experts(experts: int, top_k: int, tokens: float) -> float:
         return 0.0
     if tokens <= 1.0:
         return float(top_k)
-    return experts * (1.0 - (1.0 - top_k / experts) ** tokens)
+    return float(experts * (1.0 - (1.0 - top_k / experts) ** tokens))
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +52,7 @@ def zipf_experts(experts: int, top_k: int, tokens: float, power: float = 0.8) ->
         if abs(total - top_k) < 1e-9 * top_k:
             break
         scale *= top_k / total
-    return sum(1.0 - (1.0 - min(1.0, w * scale)) ** tokens for w in weights)
+    return float(sum(1.0 - (1.0 - min(1.0, w * scale)) ** tokens for w in weights))
 
 
 def attn_flops_per_row(attn: Attn) -> float:
@@ -306,6 +306,8 @@ def weight_bytes_per_gpu(model: ModelShape, layout: Layout) -> float:
         body += n * group.extra / tp * f.ffn.bytes
     vocab = -(-model.vocab // (64 * tp)) * 64 * tp
     ends = vocab * hidden * (model.embed.bytes + (0.0 if model.tied else model.head.bytes)) / tp
-    return body / layout.pp + ends / (2 if layout.pp > 1 and not model.tied else 1) + (model.embed_extra + model.vision) * 2.0 / tp
-
-
+    return (
+        body / layout.pp
+        + ends / (2 if layout.pp > 1 and not model.tied else 1)
+        + (model.embed_extra + model.vision) * 2.0 / tp
+    )
