@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from tools.config.data import engine_data
 from tools.config.docker import DockerRun, read_docker
 from tools.config.launch import (
     Given,
     Launch,
-    Role,
     Setting,
     engine_of_image,
     guess_engine,
@@ -20,82 +18,14 @@ from tools.config.launch import (
     unknown_value,
     version_of_image,
 )
+from tools.config.programs import Anchor, find_anchor, is_prose
 from tools.config.shell import Command, Comment, Token, array_name, assignment, expand, split
 from tools.config.values import cpu_list
 
-_MODULES: tuple[tuple[str, str, Role, str], ...] = (
-    (r"vllm\.entrypoints\.(?:openai\.)?api_server", "vllm", "server", "api_server"),
-    (r"vllm\.entrypoints\.openai\.run_batch", "vllm", "offline", "other"),
-    (r"vllm\.benchmarks?\..*serve", "vllm", "client", ""),
-    (r"dynamo\.vllm(?:\..*)?", "vllm", "server", "other"),
-    (r"dynamo\.sglang(?:\..*)?", "sglang", "server", ""),
-    (r"dynamo\.trtllm(?:\..*)?", "tensorrt_llm", "server", ""),
-    (r"dynamo\.frontend", "router", "router", ""),
-    (r"sglang_router\.launch_\w+|sglang\.launch_router", "router", "router", ""),
-    (r"sglang\.bench_(?:serving|one_batch_server)", "sglang", "client", ""),
-    (r"sglang\.bench_(?:one_batch|offline_throughput|latency)", "sglang", "offline", "llm_class"),
-    (r"sglang\.launch_server|sglang\.srt\..*", "sglang", "server", "api_server"),
-    (r"tensorrt_llm\.commands\.serve", "tensorrt_llm", "server", ""),
-)
-_PROGRAMS: dict[str, tuple[str, Role, str]] = {
-    "text-generation-launcher": ("tgi", "server", ""),
-    "trtllm-serve": ("tensorrt_llm", "server", ""),
-    "trtllm-llmapi-launch": ("tensorrt_llm", "server", ""),
-    "tritonserver": ("tensorrt_llm", "server", ""),
-    "llama-server": ("llama_cpp", "server", ""),
-    "vllm-router": ("router", "router", ""),
-    "sglang-router": ("router", "router", ""),
-    "sgl-router": ("router", "router", ""),
-    "benchmark_latency.py": ("vllm", "offline", "llm_class"),
-    "benchmark_throughput.py": ("vllm", "offline", "llm_class"),
-    "benchmark_serving.py": ("vllm", "client", ""),
-    "bench_serving.py": ("sglang", "client", ""),
-}
 _SHELLS = {"sh", "bash", "zsh", "dash", "ash"}
 _EXPORTS = {"export", "ENV", "setenv", "declare", "set", "env", "ARG"}
 _PIP = re.compile(r"^(vllm|sglang)(?:\[[\w,]+\])?==(\d[\w.]*)")
 _POWERSHELL = re.compile(r"^\$env:(\w+)=(.*)$", re.IGNORECASE)
-
-
-class Anchor(NamedTuple):
-    """Where the flags of an engine start inside a command."""
-
-    at: int
-    engine: str
-    role: Role
-    context: str
-    bench: bool = False
-
-
-def find_anchor(words: list[str]) -> Anchor | None:
-    """The engine's program among the words of a command."""
-    for index, word in enumerate(words):
-        base = word.rsplit("/", 1)[-1]
-        after = words[index + 1] if index + 1 < len(words) else ""
-        if base == "vllm" and after in ("serve", "launch"):
-            return Anchor(index + 2, "vllm", "server", "api_server")
-        if base == "vllm" and after == "bench":
-            kind = words[index + 2] if index + 2 < len(words) else ""
-            role: Role = "client" if kind == "serve" else "offline"
-            return Anchor(index + 3, "vllm", role, "llm_class" if role == "offline" else "", True)
-        if base == "vllm" and after in ("chat", "complete"):
-            return Anchor(index + 2, "vllm", "client", "")
-        if base == "vllm" and after == "run-batch":
-            return Anchor(index + 2, "vllm", "offline", "other")
-        if base == "sglang" and after == "serve":
-            return Anchor(index + 2, "sglang", "server", "api_server")
-        if word == "-m" and after:
-            for pattern, engine, role_, context in _MODULES:
-                if re.fullmatch(pattern, after):
-                    return Anchor(index + 2, engine, role_, context)
-        if base == "api_server.py" and "vllm" in word:
-            return Anchor(index + 1, "vllm", "server", "api_server")
-        if base == "launch_server.py" and "sglang" in word:
-            return Anchor(index + 1, "sglang", "server", "api_server")
-        if base in _PROGRAMS:
-            engine, role_, context = _PROGRAMS[base]
-            return Anchor(index + 1, engine, role_, context, base.startswith("bench"))
-    return None
 
 
 class Reader:
@@ -120,7 +50,23 @@ class Reader:
 
     def command(self, command: Command, depth: int) -> None:
         tokens = self.expanded(command.tokens)
-        while tokens and tokens[0].text in ("$", ">", "%", "then", "else", "do", "exec", "nohup", "time", "sudo", "{", "!", "RUN", "CMD", "ENTRYPOINT"):
+        while tokens and tokens[0].text in (
+            "$",
+            ">",
+            "%",
+            "then",
+            "else",
+            "do",
+            "exec",
+            "nohup",
+            "time",
+            "sudo",
+            "{",
+            "!",
+            "RUN",
+            "CMD",
+            "ENTRYPOINT",
+        ):
             tokens = tokens[1:]
         if not tokens or self._is_assignment(command, tokens):
             return
@@ -135,7 +81,7 @@ class Reader:
         anchor = find_anchor(words)
         if docker is not None:
             self.container(command, docker, prefix)
-        elif anchor is not None:
+        elif anchor is not None and not is_prose(tokens[anchor.at :], words[: anchor.at]):
             self.engine(command, tokens, anchor, prefix)
         elif is_flag(undash(words[0])):
             self._fragment(command, tokens, prefix)
@@ -288,8 +234,9 @@ class Reader:
     def _fragment(self, command: Command, tokens: list[Token], prefix: list[Setting]) -> None:
         names = [token.text.split("=")[0] for token in tokens if is_flag(undash(token.text)) and not token.quoted]
         engine = guess_engine(names) or self.fragment_engine
-        given, _, _ = read_flags(engine_data(engine), tokens)
-        if not given:
+        data = engine_data(engine)
+        given, _, _ = read_flags(data, tokens)
+        if not any(item.name in data.flags or item.name in data.history for item in given):
             return
         self.launches.append(
             Launch(
@@ -315,7 +262,9 @@ def _joined(commands: list[Command]) -> list[Command]:
         first = undash(command.tokens[0].text)
         if out and is_flag(first) and not command.gap and _takes_flags(out[-1]):
             if find_anchor([token.text for token in out[-1].tokens]):
-                out[-1].notes.append(f"line {command.line}: flags on a new line without a continuing backslash; read as part of the command")
+                out[-1].notes.append(
+                    f"line {command.line}: flags on a new line without a continuing backslash; read as part of the command"
+                )
             out[-1].tokens.extend(command.tokens)
             out[-1].notes.extend(command.notes)
             continue
@@ -374,9 +323,8 @@ def _commented(reader: Reader) -> None:
         for command in commands:
             words = [token.text for token in command.tokens]
             anchor = find_anchor(words)
-            if anchor and anchor.role == "server":
+            if anchor and anchor.role == "server" and any(is_flag(undash(word)) for word in words[anchor.at :]):
                 launch = reader.engine(command, command.tokens, anchor, [])
                 launch.elided = True
                 launch.label = "comment"
                 launch.notes.append(f"line {comment.line}: the command stands in a comment")
-

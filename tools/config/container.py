@@ -8,7 +8,7 @@ from tools.config.command import Reader
 from tools.config.docker import DockerRun
 from tools.config.launch import Launch, Setting, is_flag, undash
 from tools.config.shell import Command, Token, expand, split
-from tools.config.values import cores, cpu_list, gibibytes, seconds
+from tools.config.values import cores, gibibytes, seconds
 from tools.config.yamls import line_of
 
 _GPU_KEYS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "google.com/tpu")
@@ -107,7 +107,7 @@ def shared_memory(pod: dict[Any, Any], container: dict[Any, Any], limits: dict[s
     mounted = {
         mount.get("name")
         for mount in container.get("volumeMounts") or []
-        if isinstance(mount, dict) and mount.get("mountPath") == "/dev/shm"  # noqa: S108 - a path in a manifest
+        if isinstance(mount, dict) and mount.get("mountPath") == "/dev/shm"
     }
     for volume in pod.get("volumes") or []:
         if isinstance(volume, dict) and volume.get("name") in mounted and isinstance(volume.get("emptyDir"), dict):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 import knowledge
 from knowledge.loader import KnowledgeError, cache_dir, read_yaml
@@ -43,8 +43,8 @@ class Default(Strict):
     gpu: str = ""
     gpu_not: str = ""
     tp: str = ""
-    given: dict[str, Any] = {}
-    per: list[str] = []
+    given: dict[str, Any] = field(default_factory=dict)
+    per: list[str] = field(default_factory=list)
     why: str = ""
     source: str = ""
 
@@ -62,7 +62,7 @@ class Outcome(Strict):
     """Setting the flag to anything but one of ``unless`` has this effect in ``versions``."""
 
     versions: str
-    unless: list[Any] = []
+    unless: list[Any] = field(default_factory=list)
     why: str = ""
 
 
@@ -70,7 +70,7 @@ class Slows(Strict):
     """The setting itself makes serving slower. ``values``: only these; otherwise any but 0, false, none, off."""
 
     why: str
-    values: list[str] = []
+    values: list[str] = field(default_factory=list)
     positive: bool = False
 
 
@@ -84,24 +84,24 @@ class Flag(Strict):
     name: str
     means: Text
     fact: str = ""
-    also: list[str] = []
+    also: list[str] = field(default_factory=list)
     type: Kind = "text"
-    aliases: list[str] = []
+    aliases: list[str] = field(default_factory=list)
     invert: bool = False
     lower: bool = False
     repeat: bool = False
     core: bool = False
     never: bool = False
-    nested: dict[str, str] = {}
+    nested: dict[str, str] = field(default_factory=dict)
     since: str = ""
     gone: str = ""
     successor: str = ""
     instead: str = ""
     caveat: str = ""
-    defaults: list[Default] = []
-    ignored: list[Ignored] = []
-    forces_v0: list[Outcome] = []
-    errors: list[Outcome] = []
+    defaults: list[Default] = field(default_factory=list)
+    ignored: list[Ignored] = field(default_factory=list)
+    forces_v0: list[Outcome] = field(default_factory=list)
+    errors: list[Outcome] = field(default_factory=list)
     slows: Slows | None = None
 
 
@@ -132,13 +132,13 @@ class Engine(Struct):
     """All flags of one engine. ``history`` maps a name to a bit mask over ``releases`` (bit 0 = oldest)."""
 
     name: str
-    releases: list[str] = []
-    flags: dict[str, Flag] = {}
-    alias: dict[str, str] = {}
-    history: dict[str, int] = {}
+    releases: list[str] = field(default_factory=list)
+    flags: dict[str, Flag] = field(default_factory=dict)
+    alias: dict[str, str] = field(default_factory=dict)
+    history: dict[str, int] = field(default_factory=dict)
     novalue: set[str] = set()
     many: set[str] = set()
-    env_history: dict[str, int] = {}
+    env_history: dict[str, int] = field(default_factory=dict)
 
 
 class ConfigData(Struct):

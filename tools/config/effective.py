@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from knowledge.versions import holds
-from tools.config.data import Flag, Slows, load
-from tools.config.launch import Given, Launch, Setting
+from tools.config.data import Flag, Slows, load, standing
+from tools.config.follow import follow, origin_of, put
+from tools.config.launch import Given, Launch
 from tools.config.resolve import ABSENT, UNKNOWN, Effective, Resolver, Value, default_method
 from tools.config.values import Symbol, scalar
 from tools.config.world import World
@@ -30,14 +30,8 @@ def effective(launch: Launch, world: World) -> Effective:
     _environment_values(resolver)
     if not launch.observed and not launch.elided and launch.role in ("server", "offline"):
         _default_values(resolver)
-    _interplay(resolver)
-    _derived(resolver)
-    _conflicts(resolver)
+    follow(resolver)
     return resolver.out
-
-
-def _put(out: Effective, value: Value) -> None:
-    out.values[value.fact] = value
 
 
 # ── given ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -45,12 +39,31 @@ def _given_values(r: Resolver) -> None:
     seen: dict[str, Given] = {}
     for item in r.launch.given:
         if item.name == "role":
-            _put(r.out, Value("config.role", str(item.value), _origin(r), "role", f"stands in the section {item.value}", item.line, str(item.value)))
+            put(
+                r.out,
+                Value(
+                    "config.role",
+                    str(item.value),
+                    origin_of(r),
+                    "role",
+                    f"stands in the section {item.value}",
+                    item.line,
+                    str(item.value),
+                ),
+            )
             continue
         flag = r.engine.flags.get(item.name)
         before = seen.get(item.name)
-        if before is not None and not item.path and not before.path and not (flag and flag.repeat) and before.value != item.value:
-            r.out.conflicts.append(f"--{item.name} is given twice: {before.value} (line {before.line}), then {item.value} (line {item.line}); the last one counts")
+        if (
+            before is not None
+            and not item.path
+            and not before.path
+            and not (flag and flag.repeat)
+            and before.value != item.value
+        ):
+            r.out.conflicts.append(
+                f"--{item.name} is given twice: {before.value} (line {before.line}), then {item.value} (line {item.line}); the last one counts"
+            )
         seen[item.name] = item
         if flag is None:
             continue
@@ -61,10 +74,6 @@ def _given_values(r: Resolver) -> None:
             _nested(r, flag, item)
         if flag.fact and (not flag.nested or item.name in _JSON_SWITCH):
             _set_flag(r, flag, item)
-
-
-def _origin(r: Resolver) -> str:
-    return "log" if r.launch.observed else "given"
 
 
 def _span(item: Given) -> str:
@@ -97,10 +106,7 @@ def _set_flag(r: Resolver, flag: Flag, item: Given) -> None:
         value = int(value)
     elif flag.type == "list" and not isinstance(value, list):
         value = [value]
-    elif flag.type in ("int", "float") and not isinstance(value, (int, float)):
-        _unreadable(r, flag, item)
-        return
-    elif flag.type == "bool" and not isinstance(value, bool):
+    elif not _fits(flag, value):
         _unreadable(r, flag, item)
         return
     if value is None:
@@ -109,13 +115,19 @@ def _set_flag(r: Resolver, flag: Flag, item: Given) -> None:
         value = not value
     if isinstance(value, str):
         value = _text(value, flag.lower)
-    caveats = (flag.caveat,) if flag.caveat else ()
+    caveats: tuple[str, ...] = (flag.caveat,) if flag.caveat else ()
     if item.name in r.out.ignored:
         caveats += (f"ignored: {r.out.details.get(item.name, '')}",)
     if item.name in r.out.removed or item.name in r.out.too_new:
         caveats += (f"refused by this version: {r.out.details.get(item.name, '')}",)
     for fact in (flag.fact, *flag.also):
-        _put(r.out, Value(fact, value, _origin(r), item.name, _method(r, item), item.line, _span(item), caveats))
+        put(r.out, Value(fact, value, origin_of(r), item.name, _method(r, item), item.line, _span(item), caveats))
+
+
+def _fits(flag: Flag, value: Any) -> bool:
+    if flag.type in ("int", "float"):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return flag.type != "bool" or isinstance(value, bool)
 
 
 def _unreadable(r: Resolver, flag: Flag, item: Given) -> None:
@@ -164,7 +176,7 @@ def _nested(r: Resolver, flag: Flag, item: Given) -> None:
         if fact == "config.cudagraph.capture_sizes" and not isinstance(value, list):
             continue
         typed = f"{item.typed}.{key}" if not item.path else item.typed
-        _put(r.out, Value(fact, value, _origin(r), flag.name, _method(r, item), item.line, f"{typed} {value}"[:160]))
+        put(r.out, Value(fact, value, origin_of(r), flag.name, _method(r, item), item.line, f"{typed} {value}"[:160]))
 
 
 # ── environment ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -187,7 +199,9 @@ def _environment_verdicts(r: Resolver) -> None:
         return
     for item in r.launch.env:
         name = item.name
-        if not name.startswith("VLLM_") or name.startswith(("VLLM_ASCEND_", "VLLM_PLUGIN_", "VLLM_IMAGE", "VLLM_VERSION")):
+        if not name.startswith("VLLM_") or name.startswith(
+            ("VLLM_ASCEND_", "VLLM_PLUGIN_", "VLLM_IMAGE", "VLLM_VERSION")
+        ):
             continue
         mask = history.get(name, 0)
         if not mask:
@@ -200,12 +214,12 @@ def _environment_verdicts(r: Resolver) -> None:
                 last = mask.bit_length() - 1
                 old = index > last
                 (r.out.env_removed if old else r.out.env_unknown).append(name)
-                r.out.details[name] = f"known in vLLM {labels[(mask & -mask).bit_length() - 1]}–{labels[last]}, ignored by {r.out.version}"
+                r.out.details[name] = (
+                    f"known in vLLM {labels[(mask & -mask).bit_length() - 1]}–{labels[last]}, ignored by {r.out.version}"
+                )
 
 
 def _label_index(r: Resolver, version: str) -> int | None:
-    from tools.config.data import standing
-
     mask = standing(r.engine, version)
     return mask.bit_length() - 1 if mask and mask & (mask - 1) == 0 else None
 
@@ -228,14 +242,27 @@ def _environment_values(r: Resolver) -> None:
                 continue
         caveats = (r.out.details[item.name],) if item.name in r.out.env_removed else ()
         method = "set in the environment"
-        _put(r.out, Value(var.fact, value, _origin(r), item.name, method, item.line, f"{item.name}={text}"[:160], caveats))
+        put(
+            r.out,
+            Value(var.fact, value, origin_of(r), item.name, method, item.line, f"{item.name}={text}"[:160], caveats),
+        )
         if var.slows and _slows(var.slows, text):
             r.out.slows.append(item.name)
             r.out.details[item.name] = var.slows.why
         if item.name == "VLLM_ATTENTION_BACKEND" and item.name not in r.out.env_removed:
-            _put(r.out, Value("config.attention_backend", text, _origin(r), item.name, method, item.line, f"{item.name}={text}"))
+            put(
+                r.out,
+                Value(
+                    "config.attention_backend", text, origin_of(r), item.name, method, item.line, f"{item.name}={text}"
+                ),
+            )
         if item.name == "VLLM_ALL2ALL_BACKEND" and item.name not in r.out.env_removed:
-            _put(r.out, Value("config.all2all_backend", text, _origin(r), item.name, method, item.line, f"{item.name}={text}"))
+            put(
+                r.out,
+                Value(
+                    "config.all2all_backend", text, origin_of(r), item.name, method, item.line, f"{item.name}={text}"
+                ),
+            )
 
 
 def _slows(rule: Slows, text: str) -> bool:
@@ -258,23 +285,32 @@ def _default_values(r: Resolver) -> None:
             continue
         value, entry = options[0]
         known = [item for item, _ in options if item not in (UNKNOWN, ABSENT)]
-        if len(options) > 1 and known == [value] and value in (0, 1) and all(i is not UNKNOWN for i, _ in options):
+        if (
+            len(options) > 1
+            and known == [value]
+            and value is not True
+            and value in (0, 1)
+            and all(i is not UNKNOWN for i, _ in options)
+        ):
             options = options[:1]
         if len(options) > 1 or value in (UNKNOWN, ABSENT):
             _undetermined(r, flag, known)
             continue
-        value = r.batch_default(flag.name) if flag.name in ("max-num-seqs", "max-num-batched-tokens") else value
         method = default_method(r.engine.name, version, entry)
-        if value != entry.value and flag.name in ("max-num-seqs", "max-num-batched-tokens") and not entry.per:
-            method += "; doubled by performance-mode throughput"
+        if flag.name in ("max-num-seqs", "max-num-batched-tokens"):
+            value, how = r.batch_default(flag.name)
+            method += f"; {how}" if how else ""
+            if value is UNKNOWN:
+                _undetermined(r, flag, known)
+                continue
         if flag.invert and isinstance(value, bool):
             value = not value
-        caveats = (flag.caveat,) if flag.caveat else ()
+        caveats: tuple[str, ...] = (flag.caveat,) if flag.caveat else ()
         if entry.device == "gpu" and not out.device:
             caveats += ("a GPU is assumed",)
         for fact in (flag.fact, *flag.also):
             if fact not in out.values:
-                _put(out, Value(fact, value, "default", flag.name, method, 0, "", caveats))
+                put(out, Value(fact, value, "default", flag.name, method, 0, "", caveats))
 
 
 def _undetermined(r: Resolver, flag: Flag, known: list[Any]) -> None:
@@ -289,157 +325,3 @@ def _undetermined(r: Resolver, flag: Flag, known: list[Any]) -> None:
         reasons.append("whether it is an API server or the LLM class")
     values = " or ".join(str(v) for v in known[:4])
     r.out.undetermined.append(f"{flag.fact}: {values}, depends on {' and '.join(reasons) or 'settings not given'}")
-
-
-# ── what follows from several settings ───────────────────────────────────────────────────────────────────────────────
-def _interplay(r: Resolver) -> None:
-    out = r.out
-    for name, item in r.given.items():
-        flag = r.engine.flags.get(name)
-        if flag is not None and flag.slows and item[-1].value not in (False, None, 0, "none"):
-            out.slows.append(name)
-            out.details.setdefault(name, flag.slows.why)
-    profiler = r.launch.limits.get("profiler")
-    if profiler is not None:
-        out.slows.append(str(profiler.value))
-        out.details[str(profiler.value)] = "the server runs under a profiler or tracer"
-    mode = out.raw("config.performance_mode")
-    both = r.last("max-num-seqs") is not None and r.last("max-num-batched-tokens") is not None
-    if mode == "throughput" and both:
-        out.ignored.append("performance-mode")
-        out.details["performance-mode"] = "throughput only doubles the two batch defaults, and both are set explicitly"
-    if out.device == "cpu" and out.raw("config.async_scheduling") and r.last("async-scheduling"):
-        out.ignored.append("async-scheduling")
-        out.details["async-scheduling"] = "the CPU platform switches it off"
-    if out.raw("config.enforce_eager") is True:
-        for name in ("cudagraph-capture-sizes", "max-cudagraph-capture-size", "cuda-graph-sizes", "cuda-graph-max-bs", "cuda-graph-max-bs-decode", "cuda-graph-bs", "cuda-graph-bs-decode"):
-            if name in r.given:
-                out.ignored.append(name)
-                out.details[name] = "eager mode: no graph is captured"
-
-
-def _derived(r: Resolver) -> None:
-    out = r.out
-    if r.launch.role == "router":
-        return
-    if out.device and "config.device" not in out.values:
-        _put(out, Value("config.device", out.device, _origin(r), "", "told by the image, a variable or another source", r.launch.line))
-    if "config.kv_connector" in out.values and r.launch.engine == "sglang":
-        mode = out.raw("config.disaggregation_mode")
-        if mode in (None, "null") and out.values["config.kv_connector"].origin == "default":
-            del out.values["config.kv_connector"]
-    _speculation(r)
-    _graphs(r)
-    _gpus(r)
-    if out.raw("config.chunked_prefill_size") is not None:
-        _compute(r, "config.enable_chunked_prefill", out.raw("config.chunked_prefill_size") != -1, "chunked-prefill-size is not -1", ["config.chunked_prefill_size"])
-        if out.raw("config.chunked_prefill_size") == -1:
-            out.values.pop("config.max_num_batched_tokens", None)
-
-
-def _compute(r: Resolver, fact: str, value: Any, method: str, inputs: list[str]) -> None:
-    if fact in r.out.values and r.out.values[fact].origin != "default":
-        return
-    sources = [r.out.values[name] for name in inputs if name in r.out.values]
-    origin = "given" if any(s.origin == "given" for s in sources) else sources[0].origin if sources else "default"
-    caveats = tuple(dict.fromkeys(c for s in sources for c in s.caveats))
-    first = next((s for s in sources if s.line), None)
-    _put(r.out, Value(fact, value, origin, "", method, first.line if first else 0, first.span if first else "", caveats))
-
-
-def _speculation(r: Resolver) -> None:
-    out = r.out
-    if r.launch.observed and "config.spec.method" not in out.values:
-        if any(item.name == "speculative-config" and item.value in (None, False) for item in r.launch.given):
-            _put(out, Value("config.spec.enabled", False, "log", "speculative-config", "the start-up line says speculative_config=None", r.launch.line))
-        return
-    method = r.speculation()
-    if method is None:
-        if not r.launch.elided and not r.launch.observed and r.launch.engine in ("vllm", "sglang"):
-            _put(out, Value("config.spec.enabled", False, "default", "", "no speculation flag is given"))
-        return
-    if "config.spec.method" not in out.values or r.last("speculative-model"):
-        model = out.raw("config.spec.model")
-        known = method != "draft_model" or model is not None
-        if known and not (r.launch.elided and method == "draft_model"):
-            _compute(r, "config.spec.method", method, "the method is not named; a draft model alone means draft_model unless the engine recognises the checkpoint" if method == "draft_model" else "told by the speculation flags", ["config.spec.model"])
-    if out.raw("config.spec.model") == "[ngram]":
-        del out.values["config.spec.model"]
-    _compute(r, "config.spec.enabled", True, "a speculation flag is given", ["config.spec.method", "config.spec.num_tokens", "config.spec.model"])
-    if method in ("draft_model", "draft") and r.launch.engine == "vllm" and r.over(">=0.8.0,<0.10") and "speculative-config" in r.given and out.raw("config.spec.method") == "draft_model":
-        out.forcing_v0.append("speculative-config")
-        out.details["speculative-config"] = "draft-model speculation is not supported by V1 before 0.10"
-
-
-def _graphs(r: Resolver) -> None:
-    out = r.out
-    eager = out.raw("config.enforce_eager") is True
-    sizes = out.raw("config.cudagraph.capture_sizes")
-    if isinstance(sizes, list):
-        numbers = [int(size) for size in sizes if isinstance(size, (int, float)) and not isinstance(size, bool)]
-        out.values["config.cudagraph.capture_sizes"].value = numbers
-        if numbers:
-            _compute(r, "config.cudagraph.capture_max", max(numbers), f"largest of {len(numbers)} capture sizes", ["config.cudagraph.capture_sizes"])
-        else:
-            del out.values["config.cudagraph.capture_sizes"]
-    if out.device == "cpu" or (eager and not r.launch.observed):
-        for fact in ("config.cudagraph.capture_max", "config.cudagraph.capture_sizes"):
-            if fact in out.values and (out.device == "cpu" or out.values[fact].origin == "default"):
-                del out.values[fact]
-    if eager and r.launch.engine == "vllm" and out.device != "cpu":
-        _compute(r, "config.cudagraph_mode", "NONE", "enforce-eager switches graphs off", ["config.enforce_eager"])
-    if eager or out.device == "cpu" or out.raw("config.cudagraph_mode") == "NONE":
-        return
-    seqs = out.num("config.max_num_seqs")
-    if seqs is None or r.launch.engine not in ("vllm", "sglang"):
-        return
-    draft = r.draft_tokens() if r.launch.engine == "vllm" else None
-    if r.launch.engine == "vllm" and r.speculation() is not None and draft is None:
-        return
-    per = 1 + (draft or 0)
-    text = f"max_num_seqs {seqs:g} × (1 + {draft or 0} draft tokens)" if r.launch.engine == "vllm" else f"max_num_seqs {seqs:g}; SGLang captures by request count"
-    _compute(r, "config.cudagraph.capture_needed", int(seqs * per), text, ["config.max_num_seqs", "config.spec.num_tokens"])
-
-
-def _gpus(r: Resolver) -> None:
-    out = r.out
-    sizes = [out.num(f"config.{name}_parallel_size") for name in ("tensor", "pipeline", "data")]
-    if sizes[0] is None and sizes[1] is None and sizes[2] is None:
-        return
-    if r.launch.elided and sizes[0] is None:
-        return
-    tensor, pipe, data = (size or 1.0 for size in sizes)
-    inside = r.launch.engine == "sglang" and out.raw("config.enable_dp_attention") is True
-    total = tensor * pipe * (1.0 if inside else data)
-    text = f"tensor {tensor:g} × pipeline {pipe:g}" + (" (DP attention runs inside the TP group)" if inside else f" × data {data:g}")
-    if out.device != "cpu":
-        _compute(r, "config.total_gpus", int(total), text, ["config.tensor_parallel_size", "config.pipeline_parallel_size", "config.data_parallel_size"])
-
-
-# ── contradictions ───────────────────────────────────────────────────────────────────────────────────────────────────
-def _conflicts(r: Resolver) -> None:
-    out = r.out
-    if r.launch.engine != "vllm" or r.launch.observed:
-        _gpu_limit(r)
-        return
-    seqs, tokens, length = (out.num(f"config.{name}") for name in ("max_num_seqs", "max_num_batched_tokens", "max_model_len"))
-    if seqs is not None and tokens is not None and tokens < seqs and "given" in _origins(out, "config.max_num_seqs", "config.max_num_batched_tokens"):
-        out.conflicts.append(f"max_num_batched_tokens {tokens:g} is smaller than max_num_seqs {seqs:g}: the engine refuses to start")
-    if out.raw("config.enable_chunked_prefill") is False and tokens is not None and length is not None and tokens < length and out.values["config.max_num_batched_tokens"].origin == "given":
-        out.conflicts.append(f"chunked prefill is off and max_num_batched_tokens {tokens:g} is below max_model_len {length:g}: the engine refuses to start")
-    methods = out.raw("config.spec.method")
-    if methods == "draft_model" and out.version and holds("==0.10", out.version):
-        out.conflicts.append("draft-model speculation raises NotImplementedError in 0.10")
-    _gpu_limit(r)
-
-
-def _origins(out: Effective, *facts: str) -> set[str]:
-    return {out.values[fact].origin for fact in facts if fact in out.values}
-
-
-def _gpu_limit(r: Resolver) -> None:
-    limit = r.launch.limits.get("gpu_limit")
-    total = r.out.num("config.total_gpus")
-    nodes = r.out.num("config.nnodes") or 1
-    if isinstance(limit, Setting) and isinstance(limit.value, int) and total is not None and total > limit.value * nodes:
-        r.out.conflicts.append(f"tensor × pipeline × data parallel needs {total:g} GPUs, the container may use {limit.value}")

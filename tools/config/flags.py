@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from knowledge.versions import holds, parse_version
-from tools.config.data import Default, Engine, Flag, engine_data, is_newer, load, standing
+from tools.config.data import Default, Engine, Flag, engine_data, load, standing
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2212"
 _MENTION = re.compile(
@@ -214,7 +214,10 @@ def _info(engine: Engine, name: str) -> FlagInfo:
         value = item.expr.replace("_", " ") if item.expr else item.value
         source = f" [{item.source}]" if item.source else ""
         info.defaults.append(f"{value}: {conditions_text(item)}{f' ({item.why})' if item.why else ''}{source}")
-    notes = [f"ignored in {i.versions or 'all versions'}{f' ({i.generation})' if i.generation else ''}: {i.why}" for i in flag.ignored]
+    notes = [
+        f"ignored in {i.versions or 'all versions'}{f' ({i.generation})' if i.generation else ''}: {i.why}"
+        for i in flag.ignored
+    ]
     notes += [f"falls back to V0 in {o.versions}" for o in flag.forces_v0]
     notes += [f"stops the start in {o.versions}: {o.why}" for o in flag.errors]
     if flag.slows:
@@ -288,4 +291,3 @@ def flags_mentioned(text: str) -> list[Mention]:
         elif len(name) > 3 and (span.startswith("--") or (span[0] in "\u2013\u2014" and "-" in name)):
             out.append(Mention(name, span, found.start(), ""))
     return out
-

@@ -37,7 +37,9 @@ def read_helm(doc: dict[Any, Any]) -> list[Launch]:
 def _model(spec: dict[Any, Any], model: dict[Any, Any]) -> Launch:
     image = f"{model.get('repository') or ''}:{model.get('tag') or ''}"
     line = line_of(model, "name")
-    launch = Launch(engine="vllm", form="yaml", context="api_server", label=str(model.get("name") or ""), line=line, image=image)
+    launch = Launch(
+        engine="vllm", form="yaml", context="api_server", label=str(model.get("name") or ""), line=line, image=image
+    )
     launch.span = f"modelSpec {launch.label}"
     version = version_of_image(image)
     if version:

@@ -25,9 +25,8 @@ _IMAGES = (
     ("llama_cpp", re.compile(r"llama\.cpp|llama-cpp", re.IGNORECASE)),
 )
 _SHORT = re.compile(r"^-[A-Za-z]")
-_NEGATIVE = re.compile(r"^-\d")
+_LONG = re.compile(r"^--[A-Za-z](?!.*---)")
 _ELLIPSIS = {"...", "…", "[...]", "<...>", "…\\"}
-DEFERRED_TYPES = {"cuda", "rocm", "cpu", "tpu", "xpu", "hpu", "neuron"}
 
 
 class Given(Struct):
@@ -106,7 +105,9 @@ def version_of_image(image: str) -> str:
     Only tags of the engines' own images count: a vendor's image numbers itself differently.
     """
     name = image.rsplit("@", 1)[0]
-    own = re.search(r"vllm/vllm-openai|vllm-openai-|lmsysorg/sglang|huggingface/text-generation-inference|vllm-cpu", name)
+    own = re.search(
+        r"vllm/vllm-openai|vllm-openai-|lmsysorg/sglang|huggingface/text-generation-inference|vllm-cpu", name
+    )
     found = _IMAGE_TAG.search(name) if own else None
     return found[1] if found and parse_version(found[1]) else ""
 
@@ -132,8 +133,8 @@ def convert(engine: Engine, name: str, raw: Any) -> Any:
 
 
 def is_flag(token: str) -> bool:
-    """``--x``, ``-tp``, ``-O3``; not ``-1``, not ``-``."""
-    return token.startswith("--") and len(token) > 2 or bool(_SHORT.match(token))
+    """``--x``, ``-tp``, ``-O3``; not ``-1``, ``-`` or a ruled line."""
+    return bool(_LONG.match(token[:200]) or _SHORT.match(token))
 
 
 def undash(text: str) -> str:
@@ -162,7 +163,7 @@ def read_flags(engine: Engine, tokens: list[Token]) -> tuple[list[Given], list[T
         if text in _ELLIPSIS:
             elided = True
             continue
-        if token.quoted and not text.startswith("-") or not is_flag(text):
+        if (token.quoted and not text.startswith("-")) or not is_flag(text):
             if text.strip() not in ("", "\\", "--"):
                 loose.append(token)
             continue
@@ -191,12 +192,14 @@ def _one_flag(engine: Engine, tokens: list[Token], at: int, text: str, line: int
         base, dot, path = name.partition(".")
         path = head.partition(".")[2] if dot else path
     canon = canonical(engine, base)
-    negated = canon != base and base.startswith("no-") and base not in engine.alias and canon == canonical(engine, base[3:])
+    negated = (
+        canon != base and base.startswith("no-") and base not in engine.alias and canon == canonical(engine, base[3:])
+    )
     if value is None:
         values, at = _values(engine, tokens, at, base, canon, bool(dot))
     else:
         values = [value]
-    out.append(_given(engine, canon, path.replace("-", "_"), values, negated, text.split("=")[0], line))
+    out.append(_given(engine, canon, path.replace("-", "_"), values, negated, text.partition("=")[0], line))
     return at
 
 
@@ -227,9 +230,7 @@ def _values(engine: Engine, tokens: list[Token], at: int, base: str, canon: str,
     return values, at
 
 
-def _given(
-    engine: Engine, canon: str, path: str, values: list[str], negated: bool, typed: str, line: int
-) -> Given:
+def _given(engine: Engine, canon: str, path: str, values: list[str], negated: bool, typed: str, line: int) -> Given:
     flag = engine.flags.get(canon)
     unresolved = any(unknown_value(value) for value in values)
     value: Any

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct, field
 
-from knowledge.versions import holds
+from knowledge.versions import holds as holds_uncached
 from tools.config.data import Default, Engine, Flag, Ignored, Outcome, engine_data, is_newer, standing
 from tools.config.flags import conditions_text, exists_in, mask_of, spans_text
 from tools.config.launch import Given, Launch
@@ -19,6 +20,12 @@ _ORDER = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.
 _ASYNC_SPEC = {"eagle", "eagle3", "mtp", "draft_model", "ngram_gpu", "dflash", "dspark"}
 UNKNOWN = object()
 ABSENT = object()
+
+
+@lru_cache(maxsize=65536)
+def holds(spec: str, version: str | None) -> bool | None:
+    """:func:`knowledge.versions.holds`, remembered: a launch without a version asks it of every release."""
+    return holds_uncached(spec, version)
 
 
 class Value(Struct):
@@ -111,14 +118,16 @@ class Resolver:
             return
         if out.version and is_newer(engine, out.version):
             self.candidates = [engine.releases[-1]]
-            out.undetermined.append(f"version {out.version} is newer than the data, which ends at {engine.releases[-1]}")
+            out.undetermined.append(
+                f"version {out.version} is newer than the data, which ends at {engine.releases[-1]}"
+            )
             return
         mask = everything
         if launch.strict:
             for name in self.given:
                 have = mask_of(engine, name)
                 mask &= have or everything
-        if not mask:
+        if not mask and everything:
             names = [name for name in self.given if (have := mask_of(engine, name)) and have != everything]
             spans = ", ".join(f"--{name} ({spans_text(engine, mask_of(engine, name))})" for name in sorted(names))
             out.conflicts.append(f"no compared release accepts all of: {spans}")
@@ -177,7 +186,9 @@ class Resolver:
     def _forces(self, name: str, version: str) -> bool:
         flag = self.engine.flags.get(name)
         item = self.last(name)
-        return bool(flag and item and any(holds(o.versions, version) and self._differs(item, o) for o in flag.forces_v0))
+        return bool(
+            flag and item and any(holds(o.versions, version) and self._differs(item, o) for o in flag.forces_v0)
+        )
 
     def last(self, name: str) -> Given | None:
         return next((g for g in reversed(self.given.get(name, [])) if not g.path), None)
@@ -382,22 +393,52 @@ class Resolver:
             return max(int(length), 2048) if isinstance(length, (int, float)) else UNKNOWN
         if entry.expr == "async_auto":
             method = self.speculation()
+            if method == "":
+                return UNKNOWN
             return method is None or method in _ASYNC_SPEC or str(method).endswith("_mtp")
-        seqs = self.batch_default("max-num-seqs")
+        seqs = self.batch_default("max-num-seqs")[0]
         if not isinstance(seqs, (int, float)):
             return UNKNOWN
         per = 1 + (self.draft_tokens() or 0) if entry.expr == "capture_2x_queries" else 1
         return int(min(2 * seqs * per, entry.value))
 
-    def batch_default(self, name: str) -> Any:
-        """A batch size with ``performance-mode throughput`` applied to the default."""
+    def batch_default(self, name: str) -> tuple[Any, str]:
+        """A batch size with what the engine does to its own default, and that in words.
+
+        vLLM: ``performance-mode throughput`` doubles it; from 0.11.1 the token budget is at least the context when
+        chunked prefill is off, at most max_num_seqs × context, and max_num_seqs is at most the token budget.
+        """
         value = self.value(name)
-        if self.last(name) is None and isinstance(value, (int, float)) and self.value("performance-mode") == "throughput":
-            return value * 2
-        return value
+        if self.last(name) is not None or not isinstance(value, (int, float)) or self.launch.engine != "vllm":
+            return value, ""
+        how = ""
+        if self.value("performance-mode") == "throughput":
+            value, how = value * 2, "doubled by performance-mode throughput"
+        if self.over(">=0.11.1") is not True:
+            return value, how
+        if name == "max-num-seqs":
+            tokens = self.last("max-num-batched-tokens")
+            limit = tokens.value if tokens is not None else None
+            if isinstance(limit, (int, float)) and limit < value:
+                return limit, "lowered to the given token budget"
+            return value, how
+        length = self.value("max-model-len")
+        known = isinstance(length, (int, float)) and length > 0
+        if self.value("enable-chunked-prefill") is False:
+            if not known:
+                return UNKNOWN, ""
+            if length > value:
+                value, how = length, "raised to the context length, since chunked prefill is off"
+        seqs = self.batch_default("max-num-seqs")[0]
+        if known and isinstance(seqs, (int, float)) and seqs * length < value:
+            value, how = int(seqs * length), "lowered to max_num_seqs × context length"
+        return value, how
 
     def speculation(self) -> str | None:
-        """Speculation method in lower case; ``None`` when there is none, ``draft_model`` when only a model is named."""
+        """Speculation method in lower case; ``None`` when there is none, empty when only a draft model is named.
+
+        With a draft model alone the engine recognises the method from its checkpoint.
+        """
         for name in ("spec-method", "speculative-algorithm"):
             item = self.last(name)
             if item is not None and item.value:
@@ -405,13 +446,17 @@ class Resolver:
         config = self.config("speculative-config")
         if not config:
             old = self.last("speculative-model")
-            return None if old is None else "ngram" if "ngram" in str(old.value) else "draft_model"
-        return str(config.get("method") or config.get("decoding_type") or "draft_model").lower()
+            return None if old is None else "ngram" if "ngram" in str(old.value) else ""
+        return str(config.get("method") or config.get("decoding_type") or "").lower()
 
     def draft_tokens(self) -> int | None:
         """Draft tokens per step, when speculation is on and says so."""
         config = self.config("speculative-config")
-        for source in (config.get("num_speculative_tokens"), config.get("num_spec_tokens"), *(g.value for n in ("spec-tokens", "num-speculative-tokens") for g in self.given.get(n, []))):
+        for source in (
+            config.get("num_speculative_tokens"),
+            config.get("num_spec_tokens"),
+            *(g.value for n in ("spec-tokens", "num-speculative-tokens") for g in self.given.get(n, [])),
+        ):
             if isinstance(source, int) and not isinstance(source, bool):
                 return source
         return None

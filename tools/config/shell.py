@@ -2,7 +2,7 @@
 
 Differences to a shell, all on purpose: a backslash followed by spaces still continues the line (and is noted),
 typographic quotes and dashes are accepted (and noted), an apostrophe inside a word is no quote, an unclosed quote is
-literal, ``<placeholder>`` is a word. One pass; linear in the text.
+literal, ``<placeholder>`` is a word, a backtick (Markdown code) ends a command. One pass; linear in the text.
 """
 
 from __future__ import annotations
@@ -126,10 +126,7 @@ def _step(scan: _Scan) -> None:
     elif char == "#" and not scan.in_word:
         _comment(scan)
         return
-    elif char == "$" and (found := _VAR.match(text, at)):
-        scan.add(found[0])
-        scan.at = found.end()
-    elif char == "<" and not scan.in_word and (found := _PLACEHOLDER.match(text, at)):
+    elif found := _whole(scan, char):
         scan.add(found[0])
         scan.at = found.end()
     elif char in "<>":
@@ -148,12 +145,21 @@ def _step(scan: _Scan) -> None:
     scan.fresh = False
 
 
+def _whole(scan: _Scan, char: str) -> re.Match[str] | None:
+    """A variable or a ``<placeholder>``, taken as one piece."""
+    if char == "$":
+        return _VAR.match(scan.text, scan.at)
+    return _PLACEHOLDER.match(scan.text, scan.at) if char == "<" and not scan.in_word else None
+
+
 def _escape(scan: _Scan, char: str) -> None:
     found = _CONTINUED.match(scan.text, scan.at)
     if found:
         scan.end_word()
         if found[1]:
-            scan.notes.append(f"line {scan.line}: spaces after the line-continuing {char}; a shell would end the command here")
+            scan.notes.append(
+                f"line {scan.line}: spaces after the line-continuing {char}; a shell would end the command here"
+            )
         scan.at = found.end()
         scan.line += 1
         _skip_commented_lines(scan)
@@ -162,7 +168,9 @@ def _escape(scan: _Scan, char: str) -> None:
         scan.add(scan.text[scan.at + 1])
         scan.at += 2
         return
-    if char != "\\":
+    if char == "`":
+        scan.end_command()
+    elif char != "\\":
         scan.add(char)
     scan.at += 1
 

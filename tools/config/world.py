@@ -24,7 +24,15 @@ _NAME = re.compile(
     r"|rtx (?:pro )?\d{4}(?: ?(?:ti|super|ada))?|gb10|dgx spark|(?:30|40|50)[5-9]0)\b",
     re.IGNORECASE,
 )
-OPTION_FACTS = ("engine.name", "engine.version", "engine.generation", "config.device", "gpu.name", "gpu.memory_gib", "gpu.count")
+OPTION_FACTS = (
+    "engine.name",
+    "engine.version",
+    "engine.generation",
+    "config.device",
+    "gpu.name",
+    "gpu.memory_gib",
+    "gpu.count",
+)
 
 
 class World(Struct):
