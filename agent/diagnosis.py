@@ -166,6 +166,7 @@ class Diagnosis(Struct, kw_only=True, omit_defaults=False):
     problems: list[InputProblem] = []
     missing: list[str] = []
     past: list[PastCase] = []
+    narrative: list[str] = []
     lang: str = "en"
 
     def exit_code(self) -> int:

@@ -72,6 +72,23 @@ def gatherer(sources: Sources, context: Context) -> Gather:
     return gather
 
 
+def words_of(sources: Sources) -> dict[str, str]:
+    """The person's own words (prose files and pasted text, at most 20 kB each), for a model's intake."""
+    from tools.intake.registry import classify
+
+    parts, _ = parts_of(sources.paths)
+    parts = [*parts, *sources.parts, *(Part(name=n, data=d) for n, d in sources.texts.items())]
+    out: dict[str, str] = {}
+    for part in parts[:60]:
+        if part.name.endswith((".md", ".txt")) or part.path is None:
+            try:
+                if classify(part) == "report":
+                    out[part.name] = part.text(20_000)
+            except OSError:
+                continue
+    return out
+
+
 def _live(url: str, sources: Sources) -> tuple[list[Part], list[Problem], list[Reading]]:
     from tools.metrics.live import scrape
 

@@ -33,6 +33,7 @@ class State(TypedDict, total=False):
     question: dict[str, Any]
     answer: dict[str, Any]
     pasted: list[dict[str, str]]
+    inbox_done: int
 
 
 class Executable(Struct, kw_only=True):
@@ -42,6 +43,26 @@ class Executable(Struct, kw_only=True):
     yields: list[str]
     cost: float
     run: Callable[[Ledger], list[Reading]]
+
+
+class Assistant(Protocol):
+    """A model behind checks (see :mod:`agent.assistant`). It may be absent, slow, wrong or hostile."""
+
+    def propose(self, name: str, text: str, have: set[str]) -> list[Reading]:
+        """Further facts of a person's words, each with a span that says so."""
+        ...
+
+    def order(self, ids: list[str], leads: list[dict[str, Any]]) -> list[str]:
+        """A permutation of ``ids``."""
+        ...
+
+    def narrate(self, diagnosis: Any) -> list[str]:
+        """Checked sentences."""
+        ...
+
+    def usage(self) -> dict[str, Any]:
+        """What it cost."""
+        ...
 
 
 class Orderer(Protocol):
@@ -58,9 +79,11 @@ class Env(Struct, kw_only=True):
     known: Knowledge
     context: Context = field(default_factory=Context)
     gather: Callable[[], tuple[list[Reading], list[dict[str, Any]], dict[str, str]]] | None = None
+    words: Callable[[], dict[str, str]] | None = None
     executables: Callable[[Ledger], list[Executable]] | None = None
     baseline: Ledger | None = None
     orderer: Orderer | None = None
+    assistant: Assistant | None = None
     clock: Callable[[], float] = time.monotonic
     lang: str = "en"
     interactive: bool = False

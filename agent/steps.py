@@ -36,6 +36,9 @@ def collect(env: Env, state: State) -> State:
         ledger.extend(readings)
         problems.extend(p for p in found if p not in problems)
         kinds.update(more)
+    if env.assistant is not None and env.words is not None:
+        for name, text in env.words().items():
+            ledger.extend(env.assistant.propose(name, text, ledger.facts()))
     derive(ledger, env.context)
     if env.baseline is not None:
         ledger.extend(against_baseline(ledger, env.baseline))
@@ -100,8 +103,9 @@ def candidates(env: Env, state: State) -> list[Executable]:
         if probe.id not in done and gain > 0:
             scored.append((-gain / (probe.cost + 0.1), probe.id, probe))
     ordered = [probe for _, _, probe in sorted(scored, key=lambda row: row[:2])]
-    if env.orderer is not None and len(ordered) > 1:
-        ids = env.orderer.order([p.id for p in ordered], state.get("leads", []))
+    orderer = env.orderer or env.assistant
+    if orderer is not None and len(ordered) > 1:
+        ids = orderer.order([p.id for p in ordered], state.get("leads", []))
         if sorted(ids) == sorted(p.id for p in ordered):
             ordered = sorted(ordered, key=lambda p: ids.index(p.id))
     return ordered
@@ -143,7 +147,7 @@ def verify(env: Env, state: State) -> State:
     ledger = env.ledger(state)
     dropped = bad_evidence(ledger)
     env.cache.pop("results", None)
-    again = screen(env, State(**{**state, "steps": []}))  # type: ignore[typeddict-item]
+    again = screen(env, State(**{**state, "steps": []}))
     again["dropped"] = dropped
     again["steps"] = _log(state, f"verify: {len(ledger) - len(dropped)} of {len(ledger)} readings hold")
     return again
@@ -191,6 +195,13 @@ def ask(env: Env, state: State) -> State:
 def write(env: Env, state: State) -> State:
     """The diagnosis object from evidence and rule results."""
     answer = writing.compose(env, state, beliefs(env, state), results_of(env, state))
+    if env.assistant is not None:
+        answer.narrative = env.assistant.narrate(answer)
+        used = env.assistant.usage()
+        answer.provenance.model = str(used.get("name", ""))
+        answer.provenance.model_calls = int(used.get("calls", 0))
+        answer.provenance.model_tokens = int(used.get("tokens", 0))
+        answer.provenance.seconds["model"] = float(used.get("seconds", 0.0))
     return State(answer=msgspec.to_builtins(answer), steps=_log(state, f"write: {answer.outcome}"))
 
 
@@ -219,7 +230,7 @@ def drive(env: Env, state: State | None = None) -> State:
     now: State = dict(state or {})  # type: ignore[assignment]
     here = "collect"
     for _ in range(6 + 4 * (env.max_probes + 2)):
-        now = {**now, **STEPS[here](env, now)}  # type: ignore[typeddict-item]
+        now = {**now, **STEPS[here](env, now)}
         if here == "write":
             return now
         here = route(now) if here == "challenge" else NEXT[here]

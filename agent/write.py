@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from agent import advice, chain, plan
@@ -217,7 +215,6 @@ def _ruled_out(
 
 
 def _provenance(env: Env, state: State, ledger: Ledger) -> Provenance:
-    model: Any = env.cache.get("model", {})
     return Provenance(
         inferdx=VERSION,
         knowledge=env.known.version,
@@ -225,8 +222,5 @@ def _provenance(env: Env, state: State, ledger: Ledger) -> Provenance:
         engine_version=str(ledger.value("engine.version") or ""),
         inputs=dict(sorted(state.get("kinds", {}).items())),
         steps=list(state.get("steps", [])),
-        model=str(model.get("name", "")),
-        model_calls=int(model.get("calls", 0)),
-        model_tokens=int(model.get("tokens", 0)),
         seconds={"total": round(env.clock() - state.get("started", env.clock()), 3)},
     )
