@@ -350,8 +350,19 @@ def merge(profiles: list[Any]) -> list[Profile]:
         known.device_name = known.device_name or profile.device_name
         known.steps = known.steps if known.steps.durations else profile.steps
         known.lines |= profile.lines
+        known.copies = _fold(known.copies)
         _graph_share(known)
     return out
+
+
+def _fold(copies: list[Copy]) -> list[Copy]:
+    """Times of one report and sizes of another become one row a direction."""
+    out: dict[str, Copy] = {}
+    for copy in copies:
+        row = out.setdefault(copy.kind, Copy(copy.kind, 0, 0.0))
+        row.count, row.total = max(row.count, copy.count), max(row.total, copy.total)
+        row.size = copy.size if row.size is None else row.size
+    return sorted(out.values(), key=lambda c: -c.total)
 
 
 def _stem(ref: str) -> str:

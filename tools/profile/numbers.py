@@ -16,7 +16,7 @@ TIME_NS = {
 SIZE_BYTES = {"b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1024.0, "mib": 1048576.0,
               "gib": 1073741824.0}  # fmt: skip
 _SPACES = "\u00a0\u202f\u2009\u2007"
-_THOUSANDS = re.compile(f"[’'_{_SPACES}]")
+_THOUSANDS = re.compile(rf"[’'_{_SPACES}]|(?<=\d) (?=\d{{3}}(?:\D|$))")
 _NUMBER = re.compile(rf"[-+]?\d[\d.,’'_{_SPACES}]*(?:[eE][-+]?\d+)?$")
 _CELL_UNIT = re.compile(r"([-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*([a-zA-Zµμ]+)$")
 

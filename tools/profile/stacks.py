@@ -18,7 +18,7 @@ _SCRIPT = re.compile(r"^(\S.{0,60}?)\s+(\d+)(?:/(\d+))?\s+(?:\[\d+\]\s+)?(\d+\.\
 _FRAME = re.compile(r"^\s+([0-9a-fA-F]+) (.*?)(?: \((.*)\))?$")
 _REPORT_EVENT = re.compile(r"^#\s*Samples:\s*([\d.]+[KMG]?)\s+of event[s]? '([^']+)'")
 _REPORT_HEAD = re.compile(r"^#\s*(?:Children|Overhead)\b")
-_TITLE = re.compile(r"<title>(.*?) \(([\d,.]+) samples?, [\d.]+%\)</title>\s*<rect\b([^>]*)>")
+_TITLE = re.compile(r"<title>([^<]{1,2000}?) \(([\d,.]+) samples?, [\d.]+%\)</title>\s*<rect\b([^>]*)>")
 _CPU_EVENT = re.compile(r"cycles|cpu-clock|task-clock|instructions", re.I)
 
 

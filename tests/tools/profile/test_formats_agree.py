@@ -13,7 +13,7 @@ from tools.contract import Context
 from tools.part import Part
 from tools.profile.read import profiles_of, read
 
-KERNELS, GPUS = 4_000, 2
+KERNELS, GPUS = 3_600, 2
 # what a form cannot hold, or holds only rounded; everything else must be there in all of them and be equal
 ONLY_SQLITE = {
     "profile.gap_host_late_share", "profile.step_interval_ms.p50", "profile.memcpy.pageable_share", "profile.step_ms.p50",
@@ -36,10 +36,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Part]:
     return parts
 
 
+_SEEN: dict[int, dict[tuple[str, str], Any]] = {}
+
+
 def values(part: Part) -> dict[tuple[str, str], Any]:
+    if id(part) in _SEEN:
+        return _SEEN[id(part)]
     result = read([part], Context())
     assert [p for p in result.problems if p.severity != "note"] == []
-    return {(r.fact, r.labels.get("device", "")): r.value for r in result.readings}
+    _SEEN[id(part)] = {(r.fact, r.labels.get("device", "")): r.value for r in result.readings}
+    return _SEEN[id(part)]
 
 
 @pytest.mark.parametrize("form", ["text", "box", "csv", "json"])
@@ -125,4 +131,5 @@ def test_one_line_json_is_streamed() -> None:
 def test_paths_are_not_needed(tmp_path: Path) -> None:
     synth.write_sqlite(tmp_path / "a.sqlite", 500, 1)
     inside = Part(name="a.sqlite", data=(tmp_path / "a.sqlite").read_bytes())
-    assert values(inside) == values(Part(name="a.sqlite", path=tmp_path / "a.sqlite"))
+    beside = Part(name="a.sqlite", path=tmp_path / "a.sqlite")
+    assert values(inside) == values(beside)
