@@ -35,7 +35,8 @@ class Reading(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     ``window``: start and end in Unix seconds (or seconds since the first reading). ``labels``: engine, replica,
     model, rank, variant, concurrency … ``method``: how it was computed, in words with numbers.
-    ``status`` other than ``ok`` is never evidence for a cause.
+    ``status`` other than ``ok`` is never evidence for a cause. ``via``: the reader, set by the router; measured values
+    go before stated ones where both give the same fact.
     """
 
     fact: str
@@ -47,6 +48,7 @@ class Reading(Struct, frozen=True, omit_defaults=True, kw_only=True):
     window: tuple[float, float] | None = None
     caveats: tuple[str, ...] = ()
     status: Status = "ok"
+    via: str = ""
 
 
 class Problem(Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -24,6 +24,23 @@ class Evidence(Struct, frozen=True, omit_defaults=True, kw_only=True):
     window: tuple[float, float] | None = None
     caveats: tuple[str, ...] = ()
     status: Status = "ok"
+    via: str = ""
+
+
+# Which reader's value a condition reads when several give the same fact: measured on the server, then its log, then
+# tools beside it, then a client's result, then a person's words. Values of one rank are combined, never across ranks.
+RANK = {
+    "metrics": 0,
+    "prometheus": 0,
+    "log": 1,
+    "host": 1,
+    "gpu": 1,
+    "profile": 1,
+    "config": 2,
+    "hf_config": 2,
+    "bench": 3,
+    "report": 4,
+}
 
 
 class Ledger:
@@ -105,8 +122,16 @@ class Ledger:
         if fact not in self._values:
             definition = self._known.facts.get(fact)
             how: Combine = definition.combine if definition else "max"
-            self._values[fact] = combine(self.of(fact), how)
+            self._values[fact] = combine(_best_rank(self.of(fact), how), how)
         return self._values[fact]
+
+
+def _best_rank(items: list[Evidence], how: Combine) -> list[Evidence]:
+    """The evidence of the best-ranked reader only; yes/no facts that any reader may assert keep them all."""
+    if len(items) < 2 or (how == "any" and all(isinstance(i.value, bool) for i in items)):
+        return items
+    best = min(RANK.get(i.via, 5) for i in items)
+    return [i for i in items if RANK.get(i.via, 5) == best]
 
 
 def combine(items: list[Evidence], how: Combine) -> tuple[Any, tuple[str, ...]]:

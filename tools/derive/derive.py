@@ -71,12 +71,8 @@ def kv_arithmetic(ledger: Ledger) -> list[Reading]:
     out: list[Reading] = []
     pool = ledger.num("kv.capacity_tokens") or ledger.num("log.kv_cache.tokens")
     pool_fact = "kv.capacity_tokens" if ledger.num("kv.capacity_tokens") else "log.kv_cache.tokens"
-    prompt = _first(
-        ledger, "prompt_tokens.mean", "client.prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens"
-    )
-    output = _first(
-        ledger, "output_tokens.mean", "client.output_tokens.mean", "bench.output_tokens", "said.output_tokens"
-    )
+    prompt = _first(ledger, "prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens")
+    output = _first(ledger, "output_tokens.mean", "bench.output_tokens", "said.output_tokens")
     if pool and prompt and output:
         each = prompt[1] + output[1]
         fits = pool / each
@@ -143,7 +139,7 @@ def budget(ledger: Ledger) -> list[Reading]:
     limit = _first(ledger, "config.max_num_scheduled_tokens", "config.max_num_batched_tokens")
     if not limit or limit[1] <= 0:
         return out
-    for prompt in ("prompt_tokens.mean", "prompt_tokens.p99", "client.prompt_tokens.p99", "client.prompt_tokens.max"):
+    for prompt in ("prompt_tokens.mean", "prompt_tokens.p99", "bench.input_tokens", "said.prompt_tokens"):
         value = ledger.num(prompt)
         if value:
             out.append(
@@ -243,7 +239,24 @@ def platform(ledger: Ledger) -> list[Reading]:
     ]
 
 
-STEPS: tuple[Step, ...] = (platform, sequence_cap, kv_arithmetic, budget, phase_mix, graphs)
+def client_against_server(ledger: Ledger) -> list[Reading]:
+    """Client TTFT and ITL against the server's own means of the same run: what lies between them is outside the engine."""
+    out: list[Reading] = []
+    for name, theirs, ours in (
+        ("ttft", "bench.ttft.mean_ms", "ttft.mean_s"),
+        ("itl", "bench.itl.mean_ms", "itl.mean_s"),
+    ):
+        client, server = ledger.num(theirs), ledger.num(ours)
+        if client is None or not server:
+            continue
+        extra = client / 1000 - server
+        method = f"client mean {client:.0f} ms, server mean {server * 1000:.0f} ms"
+        out.append(computed(f"client.{name}.over_server", client / 1000 / server, method, ledger, theirs, ours))
+        out.append(computed(f"client.{name}.extra_s", extra, method, ledger, theirs, ours))
+    return out
+
+
+STEPS: tuple[Step, ...] = (client_against_server, platform, sequence_cap, kv_arithmetic, budget, phase_mix, graphs)
 
 
 def slo(ledger: Ledger, context: Context) -> list[Reading]:

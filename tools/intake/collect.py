@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+from msgspec import structs
 
 from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.intake.registry import classify, reader
@@ -69,13 +72,29 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
             kinds[part.name] = kind
             groups.setdefault(kind, []).append(part)
         todo = []
-        for kind in sorted(groups):
-            result = _run(kind, groups[kind], context)
-            readings.extend(result.readings)
+        for kind in sorted(groups, key=lambda k: (k in _LATE, k)):
+            known = _with_known(context, readings) if kind in _LATE else context
+            result = _run(kind, groups[kind], known)
+            readings.extend(structs.replace(r, via=kind) for r in result.readings)
             problems.extend(result.problems)
             todo.extend(result.nested)
         depth += 1
     return readings, problems, kinds
+
+
+_LATE = ("config",)
+
+
+def _with_known(context: Context, readings: list[Reading]) -> Context:
+    """The configuration reader needs what the others learnt: version, device and GPU decide defaults and verdicts."""
+    from tools.config.world import options_from
+
+    first: dict[str, Any] = {}
+    for reading in readings:
+        if reading.status == "ok":
+            first.setdefault(reading.fact, reading.value)
+    options = {**options_from(first.get), **context.options}
+    return structs.replace(context, options=options)
 
 
 def _kind(part: Part, problems: list[Problem]) -> str:

@@ -10,6 +10,7 @@ from tools.metrics.series import SeriesSet
 _STEPS = (
     load.gauges,
     load.arrivals,
+    load.batch_gain,
     load.counters,
     latency.prefix,
     latency.latencies,

@@ -59,14 +59,16 @@ def fetch(url: str, params: dict[str, str] | None = None, timeout: float = TIMEO
         name, value = extra.split(":", 1)
         headers[name.strip()] = value.strip()
     local = (urlsplit(url).hostname or "") in ("127.0.0.1", "localhost", "::1")
-    with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=not local) as client:
-        with client.stream("GET", url, params=params, headers=headers) as answer:
-            body = bytearray()
-            for chunk in answer.iter_bytes():
-                body += chunk
-                if len(body) > MAX_BYTES:
-                    break
-            return answer.status_code, answer.headers.get("content-type", ""), bytes(body)
+    with (
+        httpx.Client(timeout=timeout, follow_redirects=False, trust_env=not local) as client,
+        client.stream("GET", url, params=params, headers=headers) as answer,
+    ):
+        body = bytearray()
+        for chunk in answer.iter_bytes():
+            body += chunk
+            if len(body) > MAX_BYTES:
+                break
+        return answer.status_code, answer.headers.get("content-type", ""), bytes(body)
 
 
 def scrape(

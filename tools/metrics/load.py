@@ -21,6 +21,11 @@ def gauges(m: Maker) -> None:
             flat = sum(v >= top for v in values) / len(values)
             m.put("running.flat_share", flat, f"share of {note} with running equal to its maximum {top:g}", ref)
             m.put("running.spread", (top - min(values)) / top, f"(max − min)/max of running, {note}", ref)
+        if len(values) >= 4:
+            third = max(1, len(values) // 3)
+            rise = mean_of(values[-third:]) - mean_of(values[:third])
+            m.put("queue.running.growth", rise, "mean of last third minus first third of running", ref)
+            m.put("queue.running.growth_ratio", rise / top if top else 0.0, "growth of running ÷ its maximum", ref)
         m.put(
             "load.present",
             top > 0 or any(v > 0 for v in waits.values()),
@@ -149,6 +154,32 @@ def arrivals(m: Maker) -> None:
     served = [gone / dt for dt, _, gone in rows if dt > 0]
     if len(served) >= 3:
         m.put("service.per_s.max", max(served), "most finished per second in one interval", ref)
+
+
+def batch_gain(m: Maker) -> None:
+    """What more running requests bring: relative gain of tokens/s over relative growth of running; 1 linear, 0 none.
+
+    Only where running itself varied at least twofold between intervals; tells a full device from a cap.
+    """
+    if not m.span_s:
+        return
+    run = dict(m.series.pooled("running"))
+    rows: list[tuple[float, float]] = []
+    for (before, _), (now, made) in pairs(m.series.steps("generation_tokens"), m.series.times):
+        level = (run.get(before, 0.0) + run.get(now, 0.0)) / 2
+        if now > before and level >= 1 and min(run.get(before, 0.0), run.get(now, 0.0)) > 0:
+            rows.append((level, made / (now - before)))
+    rows.sort()
+    third = len(rows) // 3
+    if third < 1:
+        return
+    low = (mean_of([a for a, _ in rows[:third]]), mean_of([b for _, b in rows[:third]]))
+    high = (mean_of([a for a, _ in rows[-third:]]), mean_of([b for _, b in rows[-third:]]))
+    if low[0] <= 0 or low[1] <= 0 or high[0] < 1.8 * low[0]:
+        return
+    gain = (high[1] / low[1] - 1) / (high[0] / low[0] - 1)
+    method = f"running {low[0]:.1f} → {high[0]:.1f}, tokens/s {low[1]:.0f} → {high[1]:.0f} between intervals"
+    m.put("throughput.batch_gain", gain, method, ref_of(m.series, "generation_tokens"))
 
 
 def counters(m: Maker) -> None:
