@@ -1,0 +1,327 @@
+"""Observation pairs: the same figure twice with one difference, from tables, sentences and stated changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from knowledge.versions import parse_version
+from tools.report import conditions, lexicon
+from tools.report.compare import Ratio
+from tools.report.conditions import Condition
+from tools.report.observe import Observation
+
+MAX_GROUP = 48
+MAX_PAIRS = 400
+# Condition kind → kind of difference. Load axes (concurrency, context …) make sweeps, not pairs.
+DIFFERENCES: dict[str, str] = {
+    "version": "version_upgrade",
+    "package": "dependency",
+    "feature": "feature_on_off",
+    "baseline": "feature_on_off",
+    "route": "route",
+    "gpus": "gpu_count",
+    "gpu": "hardware",
+    "uptime": "time",
+    "run": "run_order",
+    "side": "before_after",
+    "reference": "reference",
+    "setting": "config_value",
+    "power_cap": "config_value",
+    "tool": "tool",
+    "variant": "variant",
+    "label": "variant",
+}
+LOAD = ("concurrency", "context", "prompt_tokens", "output_tokens")
+# Differences that go together and count as one: the leading kind names it.
+_TOGETHER: tuple[tuple[str, ...], ...] = (
+    ("gpus", "setting"),
+    ("gpus", "gpu"),
+    ("gpus", "label"),
+    ("version", "side"),
+    ("version", "package"),
+    ("version", "variant"),
+    ("version", "label"),
+    ("package", "side"),
+    ("feature", "label"),
+    ("feature", "setting"),
+    ("feature", "baseline"),
+    ("feature", "side"),
+    ("baseline", "label"),
+    ("baseline", "variant"),
+    ("route", "label"),
+    ("route", "side"),
+    ("route", "baseline"),
+    ("reference", "label"),
+    ("reference", "variant"),
+    ("side", "label"),
+    ("side", "variant"),
+    ("side", "setting"),
+    ("variant", "label"),
+    ("run", "side"),
+    ("uptime", "side"),
+    ("uptime", "run"),
+    ("gpu", "label"),
+    ("tool", "label"),
+)
+_GOOD = re.compile(
+    r"\b(?:good|old|older|stock|healthy|fast|faster|first|one|working|before|parent|baseline|default|normal|previous)\b",
+    re.IGNORECASE,
+)
+_BAD = re.compile(
+    r"\b(?:bad|new|newer|affected|slow|slower|second|broken|after|merge|other|another|now|current)\b", re.IGNORECASE
+)
+
+
+class Pair(Struct):
+    """``ratio`` is after/before; ``after`` is the later, newer, switched-on, larger or proxied side."""
+
+    metric: str
+    ratio: float
+    difference: str
+    what: str
+    line: int
+    span: str
+    before: float | None = None
+    after: float | None = None
+    unit: str = ""
+    stat: str = ""
+    stated: bool = False
+    at: dict[str, Condition] = {}
+    part: str = ""
+
+    def worse(self) -> float | None:
+        """Factor by which the ``after`` side is worse (below 1: better); ``None`` for metrics without a good direction."""
+        better = "high" if self.metric == "speed" else lexicon.metrics()[self.metric].better
+        if better == "low":
+            return self.ratio
+        if better == "high":
+            return 1 / self.ratio if self.ratio > 0 else None
+        return None
+
+
+def cues(text: str) -> list[str]:
+    """Kinds of difference a text speaks of, most specific first."""
+    out = []
+    if lexicon.cue("headline.upgrade").search(text):
+        out.append("version_upgrade")
+    if any(mark.on is False for mark in conditions.feature_marks(text)) or re.search(
+        r"\b(?:with and without|with(?:out)? vs\.?|on vs\.? off)\b", text, re.I
+    ):
+        out.append("feature_on_off")
+    if lexicon.cue("headline.route").search(text) and (
+        lexicon.cue("headline.direct").search(text)
+        or re.search(r"\b(?:through|behind|via|only)\b|经过|通过", text, re.I)
+    ):
+        out.append("route")
+    if re.search(
+        r"\b(?:gpus?|cards?|tp|tensor[- ]parallel\w*)\b.{0,40}\b(?:gpus?|cards?|tp|one|single|two|more)\b|[单双两多]卡",
+        text,
+        re.IGNORECASE,
+    ):
+        out.append("gpu_count")
+    if re.search(
+        r"\b(?:hours?|overnight|days?|uptime|restart(?:ing|ed)?|reboot)\b|重启|小时|运行一段时间", text, re.IGNORECASE
+    ):
+        out.append("time")
+    if re.search(r"\b(?:first|second|cold|warm)\s(?:\w+\s)?(?:run|request|pass|call|start)", text, re.IGNORECASE):
+        out.append("run_order")
+    if re.search(
+        r"\b(?:when|as soon as|while|once|whenever)\b.{0,60}\b(?:arriv\w+|joins?|comes? in|starts?|others?|second|another|new (?:requests?|users?))\b",
+        text,
+        re.IGNORECASE,
+    ):
+        out.append("other_load")
+    return out
+
+
+def of_observations(found: Iterable[Observation], text: str) -> list[Pair]:
+    """Pairs among observations of one part. ``text`` settles what an unnamed *before* and *after* stand for."""
+    groups: dict[tuple[str, str, str, str], list[Observation]] = {}
+    for item in found:
+        if not item.extra:
+            groups.setdefault((item.group, item.metric, item.stat, item.per), []).append(item)
+    hints = cues(text)
+    out: list[Pair] = []
+    for items in groups.values():
+        few = items[:MAX_GROUP]
+        for index, first in enumerate(few):
+            for second in few[index + 1 :]:
+                pair = _pair(first, second, hints)
+                if pair is not None and len(out) < MAX_PAIRS:
+                    out.append(pair)
+    return out
+
+
+def _differ(first: Observation, second: Observation) -> list[str]:
+    kinds = {*first.conditions, *second.conditions}
+    out = []
+    for kind in sorted(kinds):
+        left, right = first.conditions.get(kind), second.conditions.get(kind)
+        if (
+            left is None
+            or right is None
+            or (left.number, left.name.lower(), left.on) != (right.number, right.name.lower(), right.on)
+        ):
+            if left is not None and right is not None and left.number is not None and left.number == right.number:
+                continue
+            out.append("package" if kind.startswith("package:") else kind)
+    return list(dict.fromkeys(out))
+
+
+def _pair(first: Observation, second: Observation, hints: list[str]) -> Pair | None:
+    if first.value == second.value == 0 or first.unit != second.unit:
+        return None
+    kinds = _differ(first, second)
+    lead = _lead(kinds, first, second)
+    if not lead:
+        return None
+    before, after = _order(first, second, lead)
+    if before is None or after is None or before.value == 0:
+        return None
+    kind = DIFFERENCES[lead]
+    if kind == "before_after" and hints:
+        kind = hints[0]
+    return Pair(
+        after.metric,
+        after.value / before.value,
+        kind,
+        _what(before, after, lead),
+        after.line,
+        after.span,
+        before.value,
+        after.value,
+        after.unit,
+        after.stat,
+        at={name: mark for name, mark in after.conditions.items() if name in LOAD},
+    )
+
+
+def _lead(kinds: list[str], first: Observation, second: Observation) -> str:
+    """The one kind two observations differ by; empty when they differ by none, by load, or by more than one."""
+    if any(kind in LOAD for kind in kinds):
+        only_one_has = [
+            kind for kind in kinds if kind in LOAD and (kind not in first.conditions or kind not in second.conditions)
+        ]
+        if len(only_one_has) < len([kind for kind in kinds if kind in LOAD]):
+            return ""
+        kinds = [kind for kind in kinds if kind not in LOAD]
+    kinds = [kind for kind in kinds if kind in DIFFERENCES]
+    # A marker that only one side carries says little when the other side names its own.
+    if len(kinds) > 1:
+        both = [kind for kind in kinds if kind in first.conditions and kind in second.conditions]
+        if len(both) == 1 and both[0] not in ("label", "setting"):
+            kinds = both
+    if len(kinds) == 1:
+        kind = kinds[0]
+        if kind in ("gpu", "setting", "uptime", "run", "version", "gpus", "tool", "power_cap") and not (
+            kind in first.conditions and kind in second.conditions
+        ):
+            return ""
+        return kind
+    if len(kinds) in (2, 3):
+        for lead, follower in _TOGETHER:
+            if set(kinds) <= {lead, follower, "label", "baseline", "variant"} and lead in kinds:
+                return lead
+    return ""
+
+
+def _order(first: Observation, second: Observation, lead: str) -> tuple[Observation | None, Observation | None]:
+    """(before, after) for the leading kind; ``(None, None)`` when the two do not form a pair."""
+    left, right = first.conditions.get(lead), second.conditions.get(lead)
+    if lead == "package":
+        return first, second
+    if lead == "feature":
+        return _feature(first, second, left, right)
+    if lead in ("baseline", "reference"):
+        return (first, second) if left is not None else (second, first)
+    if lead == "side":
+        if left is not None and right is not None:
+            return (first, second) if (left.name, right.name) == ("before", "after") else (second, first)
+        side = left or right
+        before_first = (side is left) == (side is not None and side.name == "before")
+        return (first, second) if before_first else (second, first)
+    if left is None or right is None:
+        if lead == "route":
+            known = left or right
+            is_gateway = known is not None and known.name == "gateway"
+            return (second, first) if (known is left) == is_gateway else (first, second)
+        if lead in ("variant", "label"):
+            return None, None
+        return None, None
+    if lead == "version":
+        old, new = parse_version(left.name), parse_version(right.name)
+        if old and new and old != new:
+            return (first, second) if old < new else (second, first)
+        return _named(first, second, left, right)
+    if lead == "route":
+        return (first, second) if left.name == "direct" else (second, first)
+    if left.number is not None and right.number is not None:
+        return (first, second) if left.number <= right.number else (second, first)
+    return _named(first, second, left, right)
+
+
+def _feature(
+    first: Observation, second: Observation, left: Condition | None, right: Condition | None
+) -> tuple[Observation | None, Observation | None]:
+    if left is not None and right is not None:
+        if left.name != right.name:
+            return (
+                (first, second)
+                if left.on is False and right.on
+                else (second, first)
+                if right.on is False and left.on
+                else (None, None)
+            )
+        return (second, first) if left.on else (first, second)
+    known, other = (left, second) if left is not None else (right, first)
+    own = first if left is not None else second
+    if known is None:
+        return None, None
+    return (other, own) if known.on else (own, other)
+
+
+def _named(
+    first: Observation, second: Observation, left: Condition, right: Condition
+) -> tuple[Observation, Observation]:
+    if (
+        _GOOD.search(right.name)
+        and not _GOOD.search(left.name)
+        or (_BAD.search(left.name) and not _BAD.search(right.name))
+    ):
+        return second, first
+    return first, second
+
+
+def _what(before: Observation, after: Observation, lead: str) -> str:
+    names = []
+    for item in (before, after):
+        mark = next(
+            (value for key, value in item.conditions.items() if key == lead or key.startswith(f"{lead}:")), None
+        )
+        names.append(mark.label() if mark else "")
+    if names[0] and names[1]:
+        return f"{names[0]} → {names[1]}"
+    return names[1] or names[0]
+
+
+def of_ratio(item: Ratio, line: int, span: str, text: str, around: str) -> Pair:
+    """A stated change as a pair; the difference is looked for in the sentence, then around it."""
+    kinds = cues(text) or cues(around)
+    if item.how == "stated" and lexicon.cue("reference").search(text):
+        kinds = ["reference", *kinds]
+    return Pair(
+        item.metric,
+        item.ratio,
+        kinds[0] if kinds else "unnamed",
+        "",
+        line,
+        span,
+        item.before,
+        item.after,
+        item.unit,
+        item.stat,
+        stated=True,
+    )
