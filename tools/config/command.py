@@ -22,6 +22,7 @@ from tools.config.programs import Anchor, find_anchor, is_prose
 from tools.config.shell import Command, Comment, Token, array_name, assignment, expand, split
 from tools.config.values import cpu_list
 
+MAX_LAUNCHES = 24
 _SHELLS = {"sh", "bash", "zsh", "dash", "ash"}
 _EXPORTS = {"export", "ENV", "setenv", "declare", "set", "env", "ARG"}
 _PIP = re.compile(r"^(vllm|sglang)(?:\[[\w,]+\])?==(\d[\w.]*)")
@@ -40,6 +41,7 @@ class Reader:
         self.versions: dict[str, str] = {}
         self.fragment_engine = fragment_engine
         self.arguments = arguments or []
+        self.left_out = 0
 
     def text(self, text: str, line: int = 1, depth: int = 0) -> None:
         """Read all commands of a text."""
@@ -228,8 +230,15 @@ class Reader:
         _wrappers(launch, tokens[: max(anchor.at - 1, 0)])
         if anchor.engine in self.versions:
             launch.version, launch.version_how = self.versions[anchor.engine], "pip install line"
-        self.launches.append(launch)
+        self._keep(launch)
         return launch
+
+    def _keep(self, launch: Launch) -> None:
+        """A script with dozens of launches is a sweep; the first ones tell what it does."""
+        if len(self.launches) < MAX_LAUNCHES:
+            self.launches.append(launch)
+        else:
+            self.left_out += 1
 
     def _fragment(self, command: Command, tokens: list[Token], prefix: list[Setting]) -> None:
         names = [token.text.split("=")[0] for token in tokens if is_flag(undash(token.text)) and not token.quoted]
@@ -238,7 +247,7 @@ class Reader:
         given, _, _ = read_flags(data, tokens)
         if not any(item.name in data.flags or item.name in data.history for item in given):
             return
-        self.launches.append(
+        self._keep(
             Launch(
                 engine=engine,
                 form="fragment",

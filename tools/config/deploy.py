@@ -6,17 +6,16 @@ from typing import Any, NamedTuple
 
 from knowledge.versions import parse_version
 from tools.config import container as box
-from tools.config.command import Reader
-from tools.config.programs import find_anchor
+from tools.config.command import MAX_LAUNCHES, Reader
 from tools.config.data import engine_data
 from tools.config.flags import canonical
 from tools.config.helm import read_helm
 from tools.config.launch import Given, Launch, Setting, engine_of_image, from_mapping, kebab, version_of_image
 from tools.config.manifests import MAX_STEPS, Found, read_compose, read_kubernetes
+from tools.config.programs import find_anchor
 from tools.config.values import MISSING
 from tools.config.yamls import line_of
 
-MAX_LAUNCHES = 24
 _ARG_MAPS = {
     "engine_kwargs": "", "engine_args": "", "vllm_config": "vllm", "vllmconfig": "vllm", "vllm_args": "vllm",
     "sglang_config": "sglang", "sglang_args": "sglang", "trtllm_config": "tensorrt_llm", "server_args": "",

@@ -9,6 +9,7 @@ from tools.config.follow import follow, origin_of, put
 from tools.config.launch import Given, Launch
 from tools.config.resolve import ABSENT, UNKNOWN, Effective, Resolver, Value, default_method
 from tools.config.values import Symbol, scalar
+from tools.config.verdicts import verdicts
 from tools.config.world import World
 
 _OFF = {"0", "false", "no", "off", "none", ""}
@@ -20,11 +21,12 @@ def effective(launch: Launch, world: World) -> Effective:
     """The effective configuration of one launch. Never raises on content."""
     resolver = Resolver(launch, world)
     resolver.version()
+    resolver.old_optimization()
     resolver.device()
     _devices_from_env(resolver)
     resolver.generation()
     if not launch.observed:
-        resolver.verdicts()
+        verdicts(resolver)
         _environment_verdicts(resolver)
     _given_values(resolver)
     _environment_values(resolver)

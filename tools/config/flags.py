@@ -71,6 +71,14 @@ def canonical(engine: Engine, flag: str) -> str:
     return name
 
 
+def abbreviation(engine: Engine, name: str) -> str:
+    """The one flag that starts with ``name``, as argparse accepts it on a command line; empty when none or several."""
+    if len(name) < 5:
+        return ""
+    hits = {canonical(engine, other) for other in engine.history if other.startswith(name)}
+    return hits.pop() if len(hits) == 1 else ""
+
+
 def mask_of(engine: Engine, name: str) -> int:
     """Compared releases that have the flag under its own name or an alias; 0 when none has."""
     mask = engine.history.get(name, 0)

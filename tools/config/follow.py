@@ -176,7 +176,11 @@ def _graphs(r: Resolver) -> None:
                 del out.values[fact]
     if eager and r.launch.engine == "vllm" and out.device != "cpu":
         _compute(r, "config.cudagraph_mode", "NONE", "enforce-eager switches graphs off", ["config.enforce_eager"])
-    if eager or out.device == "cpu" or out.raw("config.cudagraph_mode") == "NONE":
+    none = out.raw("config.cudagraph_mode") == "NONE"
+    most = out.values.get("config.cudagraph.capture_max")
+    if none and most is not None and most.origin == "default":
+        del out.values["config.cudagraph.capture_max"]
+    if eager or out.device == "cpu" or none:
         return
     seqs = out.num("config.max_num_seqs")
     if seqs is None or r.launch.engine not in ("vllm", "sglang"):

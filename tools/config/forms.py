@@ -15,7 +15,7 @@ from tools.config.flags import canonical, plain
 from tools.config.launch import Given, Launch, Setting, from_mapping, guess_engine, kebab
 from tools.config.logline import parse_engine_config_line
 from tools.config.shell import Token
-from tools.config.values import MISSING, cpu_list, parse_call, scalar, structured
+from tools.config.values import MISSING, Symbol, cpu_list, parse_call, scalar, structured
 
 _CALL = re.compile(
     r"(?<![\w.])(?:(?:vllm|sgl|sglang|engine)\.)?(AsyncLLM|LLM|LLMEngine|AsyncLLMEngine|AsyncEngineArgs|EngineArgs|Engine|ServerArgs|LLMConfig|VllmConfig)\s{0,4}\("
@@ -56,7 +56,7 @@ def read_python(text: str) -> list[Launch]:
         loading = values.pop("model_loading_config", None)
         if isinstance(loading, dict):
             values["model"] = loading.get("model_source") or loading.get("model_id")
-        if "0" in values and "model" not in values:
+        if "model" not in values and isinstance(values.get("0"), str) and not isinstance(values["0"], Symbol):
             values["model"] = values["0"]
         named = {key: value for key, value in values.items() if key and not key.isdigit()}
         engine = (

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from knowledge.versions import parse_version
 from tools.config.data import Engine, engine_data
-from tools.config.flags import canonical, plain
+from tools.config.flags import abbreviation, canonical, plain
 from tools.config.shell import Token
 from tools.config.values import MISSING, scalar, structured
 
@@ -192,6 +192,8 @@ def _one_flag(engine: Engine, tokens: list[Token], at: int, text: str, line: int
         base, dot, path = name.partition(".")
         path = head.partition(".")[2] if dot else path
     canon = canonical(engine, base)
+    if not short and canon not in engine.history and canon not in engine.flags:
+        canon = base = abbreviation(engine, canon) or canon
     negated = (
         canon != base and base.startswith("no-") and base not in engine.alias and canon == canonical(engine, base[3:])
     )
@@ -237,7 +239,8 @@ def _given(engine: Engine, canon: str, path: str, values: list[str], negated: bo
     if not values:
         value = True
     elif path:
-        value = scalar(values[0])
+        whole = structured(values[0])
+        value = scalar(values[0]) if whole is MISSING else whole
     elif canon in engine.many or len(values) > 1:
         value = [scalar(item) for item in values]
         if len(values) == 1:
@@ -251,6 +254,8 @@ def _given(engine: Engine, canon: str, path: str, values: list[str], negated: bo
             value = scalar(value)
     if negated:
         value = not value if isinstance(value, bool) else False
+    if canon == "optimization-level" and not path and str(value).isdigit():
+        value = f"O{value}"
     return Given(canon, value, typed, line, negated, unresolved, path)
 
 
@@ -297,9 +302,9 @@ def guess_engine(names: list[str]) -> str:
         for name in names:
             canon = canonical(data, name)
             if canon in data.flags:
-                hits += 1.0 if len(canon) > 3 and "-" in canon else 0.25
+                hits += 1.0 if "-" in plain(name) else 0.25
             elif canon in data.history:
-                hits += 0.6 if "-" in canon else 0.2
+                hits += 0.6 if "-" in plain(name) else 0.2
         if hits > score + 0.01:
             best, score = engine, hits
     return best if score >= 0.5 else ""

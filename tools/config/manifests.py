@@ -96,7 +96,7 @@ def read_kubernetes(doc: dict[Any, Any]) -> list[Launch]:
         for key, value in doc["data"].items():
             if isinstance(value, str) and re.search(r"vllm|sglang", value):
                 reader = Reader()
-                reader.text(value, line_of(doc["data"], key) + 1)
+                reader.text(value, line_of(doc["data"], key))
                 out += reader.launches
         return out
     scaling = _autoscaling(kind, doc.get("spec"))

@@ -14,7 +14,9 @@ from tools.config.deploy import read_documents
 from tools.config.forms import read_json, read_notes, read_python
 from tools.config.launch import Launch
 from tools.config.logline import parse_config_line
+from tools.config.programs import find_anchor
 from tools.config.readings import launch_readings, variants_of
+from tools.config.shell import split
 from tools.config.world import world_from
 from tools.config.yamls import documents
 from tools.contract import Context, Problem, Reading, ReadResult, Source
@@ -96,7 +98,21 @@ def _part(part: Part, context: Context, out: ReadResult) -> int:
             setting.line += part.line0 if setting.line else 0
         out.readings += launch_readings(launch, part.name, world, variant)
         out.problems += [Problem(ref=part.name, what=note, severity="note") for note in dict.fromkeys(launch.notes)]
+    if "#" in text and any(launch.form in ("command", "fragment") for launch in launches):
+        out.nested += _comments(part, text)
     return sum(launch.role != "client" for launch in launches)
+
+
+def _comments(part: Part, text: str) -> list[Part]:
+    """What people note beside a command ("changed from 0.90 to 1.0"), as prose on its own lines, for the report reader."""
+    lines: dict[int, str] = {}
+    for comment in split(text)[1]:
+        if len(comment.text.split()) > 2 and not find_anchor(comment.text.split()):
+            lines[comment.line] = comment.text
+    if not lines:
+        return []
+    body = "\n".join(lines.get(number, "") for number in range(1, max(lines) + 1))
+    return [Part(name=part.name, data=body.encode(), hint="comment", parent=part.name, line0=part.line0)]
 
 
 def parse(name: str, text: str, engine: str = "") -> tuple[list[Launch], list[str]]:
@@ -121,6 +137,8 @@ def parse(name: str, text: str, engine: str = "") -> tuple[list[Launch], list[st
             return launches, notes
     shell = read_shell(text, 1, engine)
     launches = [launch for launch in shell.launches if launch.role != "client"]
+    if shell.left_out:
+        notes.append(f"{shell.left_out} further launch commands were not read")
     if launches:
         return launches, notes
     if shell.launches:

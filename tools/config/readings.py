@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tools.config.data import is_newer
 from tools.config.effective import effective
 from tools.config.launch import Launch
 from tools.config.resolve import Effective
@@ -139,7 +140,8 @@ def _limits(launch: Launch, add: Any) -> None:
 def _verdicts(result: Effective, add: Any) -> None:
     rejected = [*result.removed, *result.unknown, *result.too_new, *result.failing]
     launch = result.launch
-    if launch.strict and result.version and not launch.observed and result.engine.history:
+    certain = bool(rejected) or not is_newer(result.engine, result.version)
+    if launch.strict and result.version and certain and not launch.observed and result.engine.history:
         text = (
             f"refused by {result.engine.name} {result.version}: {', '.join(rejected)}"
             if rejected

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from knowledge.versions import holds as holds_uncached
-from tools.config.data import Default, Engine, Flag, Ignored, Outcome, engine_data, is_newer, standing
-from tools.config.flags import conditions_text, exists_in, mask_of, spans_text
+from tools.config.data import Default, Engine, Flag, Outcome, engine_data, is_newer, standing
+from tools.config.flags import conditions_text, mask_of, spans_text
 from tools.config.launch import Given, Launch
 from tools.config.world import World
 
@@ -104,6 +104,17 @@ class Resolver:
         self.memo: dict[str, Any] = {}
         self.candidates: list[str] = []
 
+    def old_optimization(self) -> None:
+        """Before 0.12 ``-O3`` meant the compilation level, not the optimization level."""
+        if self.over("<0.12") is not True:
+            return
+        for item in self.given.pop("optimization-level", []):
+            if item.typed.startswith("-O"):
+                item.name, item.path = "compilation-config", item.path or "level"
+                level = str(item.value).lstrip("O")
+                item.value = int(level) if level.isdigit() else item.value
+            self.given.setdefault(item.name, []).append(item)
+
     # ── version, device, generation ──────────────────────────────────────────────────────────────────────────────
     def version(self) -> None:
         """The version, or the releases that know every given flag."""
@@ -126,6 +137,8 @@ class Resolver:
         if launch.strict:
             for name in self.given:
                 have = mask_of(engine, name)
+                if name == "optimization-level":
+                    have |= mask_of(engine, "compilation-config")
                 mask &= have or everything
         if not mask and everything:
             names = [name for name in self.given if (have := mask_of(engine, name)) and have != everything]
@@ -169,6 +182,8 @@ class Resolver:
             return "V1" if use == "1" else "V0"
         if holds("<0.8", version):
             return "V0"
+        if self.out.device == "cpu" and holds("<0.9.2", version):
+            return "V0"
         return "V0" if any(self._forces(name, version) for name in self.given) else "V1"
 
     def _generation_how(self, use: str) -> str:
@@ -179,6 +194,8 @@ class Resolver:
             return f"VLLM_USE_V1={use}"
         if holds("<0.8", self.candidates[-1]):
             return "V1 was opt-in before 0.8.0"
+        if self.out.generation == "V0" and self.out.device == "cpu":
+            return "the CPU backend used V0 by default before 0.9.2, or a given flag needs it"
         if self.out.generation == "V0":
             return "a given flag is not supported by V1 and falls back to V0"
         return "default since 0.8.0; 0.8–0.10 may still fall back to V0 for the model or GPU: see the start-up line"
@@ -186,113 +203,21 @@ class Resolver:
     def _forces(self, name: str, version: str) -> bool:
         flag = self.engine.flags.get(name)
         item = self.last(name)
-        return bool(
-            flag and item and any(holds(o.versions, version) and self._differs(item, o) for o in flag.forces_v0)
-        )
+        return bool(flag and item and any(holds(o.versions, version) and self.differs(item, o) for o in flag.forces_v0))
 
     def last(self, name: str) -> Given | None:
         return next((g for g in reversed(self.given.get(name, [])) if not g.path), None)
 
-    def _differs(self, item: Given, outcome: Outcome) -> bool:
+    def differs(self, item: Given, outcome: Outcome) -> bool:
+        """Whether a flag is set to something other than the values that have no such effect."""
         if item.unresolved:
             return False
         return not any(_same(item.value, allowed) for allowed in outcome.unless)
-
-    # ── verdicts on flags ────────────────────────────────────────────────────────────────────────────────────────
-    def verdicts(self) -> None:
-        """Removed, unknown, too new, renamed, ignored, forcing V0, failing."""
-        for name in self.given:
-            if name == "role":
-                continue
-            flag = self.engine.flags.get(name)
-            if self.launch.strict and self.engine.history:
-                self._existence(name, flag)
-            if flag is not None:
-                self._effects(name, flag)
-
-    def _existence(self, name: str, flag: Flag | None) -> None:
-        out, version = self.out, self.out.version
-        mask = mask_of(self.engine, name)
-        if name in ("help", "version", "role"):
-            return
-        if not mask:
-            full = self._abbreviation(name)
-            if full:
-                out.details[name] = f"abbreviation of --{full}"
-                return
-            out.unknown.append(name)
-            hint = f"; {flag.instead}" if flag and flag.instead else ""
-            out.details[name] = f"no compared release of {self.engine.name} has this flag{hint}"
-            return
-        if not version:
-            return
-        exists = exists_in(self.engine, name, version, mask)
-        spans = spans_text(self.engine, mask)
-        if exists is None:
-            out.undetermined.append(f"whether {version} knows --{name} (seen in {spans})")
-        elif exists is False:
-            first = (mask & -mask).bit_length() - 1
-            early = holds(f"<{flag.since if flag and flag.since else self.engine.releases[first]}", version)
-            (out.too_new if early else out.removed).append(name)
-            gone = f"; gone since {flag.gone}" if flag and flag.gone and not early else ""
-            out.details[name] = f"seen in {spans}{gone}; {version} refuses it at start (unrecognized arguments)"
-            if flag and (flag.instead or flag.successor):
-                out.details[name] += f"; instead: {flag.instead or flag.successor}"
-        if flag and flag.successor and exists is not True and not exists:
-            out.renamed.append(name)
-
-    def _abbreviation(self, name: str) -> str:
-        """argparse accepts an unambiguous beginning of a flag."""
-        if len(name) < 4:
-            return ""
-        hits = {other for other in self.engine.history if other.startswith(name)}
-        return hits.pop() if len(hits) == 1 else ""
-
-    def _effects(self, name: str, flag: Flag) -> None:
-        item = self.last(name)
-        if item is None:
-            return
-        out = self.out
-        for ignored in flag.ignored:
-            state = self._ignored(ignored)
-            if state:
-                out.ignored.append(name)
-                out.details[name] = ignored.why
-            elif state is None:
-                out.undetermined.append(f"whether --{name} is ignored: {ignored.why} ({ignored.versions})")
-        for outcome in flag.forces_v0:
-            if self._differs(item, outcome) and self.over(outcome.versions) is not False:
-                out.forcing_v0.append(name)
-                out.details[name] = f"not supported by V1 in {outcome.versions}; the engine falls back to V0"
-        for outcome in flag.errors:
-            if self._differs(item, outcome):
-                state = self.over(outcome.versions)
-                if state:
-                    out.failing.append(name)
-                    out.details[name] = outcome.why
-                elif state is None:
-                    out.undetermined.append(f"whether --{name} stops the start: {outcome.why} ({outcome.versions})")
-        if flag.successor and self.out.version and name not in out.removed and name not in out.renamed:
-            newer = exists_in(self.engine, flag.successor, self.out.version)
-            if newer:
-                out.renamed.append(name)
-                out.details.setdefault(name, f"newer name: --{flag.successor}")
 
     def over(self, spec: str) -> bool | None:
         """A version range over all candidates: true, false, or it depends."""
         states = {holds(spec, version or None) for version in self.candidates}
         return states.pop() if len(states) == 1 else None
-
-    def _ignored(self, item: Ignored) -> bool | None:
-        if item.when_given:
-            other = self.last(item.when_given)
-            return other is not None and other.value is not None
-        state = self.over(item.versions)
-        if state and item.generation:
-            if not self.out.generation:
-                return None
-            return self.out.generation == item.generation
-        return state
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
     def value(self, name: str) -> Any:

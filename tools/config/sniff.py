@@ -71,7 +71,7 @@ def sniff(name: str, head: str) -> float:
         if _NAME.search(name) and _ENGINE.search(text):
             score = max(score, 0.45)
     if _NAME.search(name):
-        score = score + 0.1 if score >= 0.3 else max(score, 0.25)
+        score = score + 0.1 if score >= 0.3 else max(score, 0.25 if text.lstrip()[:1] not in "{[" else 0.0)
     if _LOG.search(text) and not text.lstrip().startswith("#"):
         score = min(score, 0.3)
     elif len(text) > 300 and name.endswith(".md"):

@@ -24,15 +24,15 @@ _NAME = re.compile(
     r"|rtx (?:pro )?\d{4}(?: ?(?:ti|super|ada))?|gb10|dgx spark|(?:30|40|50)[5-9]0)\b",
     re.IGNORECASE,
 )
-OPTION_FACTS = (
-    "engine.name",
-    "engine.version",
-    "engine.generation",
-    "config.device",
-    "gpu.name",
-    "gpu.memory_gib",
-    "gpu.count",
-)
+# Option name → facts that may tell it, best first.
+OPTION_FACTS: dict[str, tuple[str, ...]] = {
+    "engine.name": ("engine.name",),
+    "engine.version": ("engine.version", "log.engine_version", "report.engine_version"),
+    "engine.generation": ("engine.generation",),
+    "config.device": ("config.device",),
+    "gpu.name": ("gpu.name", "report.gpu_name"),
+    "gpu.memory_gib": ("gpu.memory_gib", "gpu.memory_total_gib"),
+}
 
 
 class World(Struct):
@@ -98,8 +98,8 @@ def world_from(options: Mapping[str, str], text: str = "") -> World:
 def options_from(value: Callable[[str], Any]) -> dict[str, str]:
     """Options for :func:`tools.config.read.read` from what a ledger already knows (``value`` = its lookup)."""
     out: dict[str, str] = {}
-    for fact in OPTION_FACTS:
-        found = value(fact)
+    for option, facts in OPTION_FACTS.items():
+        found = next((text for fact in facts if (text := value(fact)) is not None), None)
         if found is not None:
-            out[fact] = str(found)
+            out[option] = str(found)
     return out

@@ -14,7 +14,7 @@ _DEEP = re.compile(r"^[ ]*(?:[-?:] +){40}", re.MULTILINE)
 
 
 class Mapping(dict[Any, Any]):
-    """A mapping that remembers the line (from 1) of each key."""
+    """A mapping that remembers the line (from 1) of each key, or of its value where that is a scalar."""
 
     lines: dict[Any, int]
 
@@ -45,6 +45,11 @@ def _scalar(node: Any) -> Any:
     return text
 
 
+def _line(node: Any) -> int:
+    """Line where a value starts; the text of a block scalar starts below its ``|``."""
+    return int(node.start_mark.line) + (2 if getattr(node, "style", None) in ("|", ">") else 1)
+
+
 def _data(node: Any, budget: _Budget, depth: int) -> Any:
     import yaml
 
@@ -63,7 +68,7 @@ def _data(node: Any, budget: _Budget, depth: int) -> Any:
         budget.memo[key] = items
         for child in node.value:
             items.append(_data(child, budget, depth + 1))
-            items.lines.append(child.start_mark.line + 1)
+            items.lines.append(_line(child))
         return items
     out = Mapping()
     out.lines = {}
@@ -80,7 +85,7 @@ def _data(node: Any, budget: _Budget, depth: int) -> Any:
             continue
         if isinstance(name, (str, int, float, bool)):
             out[name] = value
-            out.lines[name] = left.start_mark.line + 1
+            out.lines[name] = _line(right) if isinstance(right, yaml.ScalarNode) else left.start_mark.line + 1
     return out
 
 
