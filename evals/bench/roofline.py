@@ -80,7 +80,7 @@ def score(rows: list[dict[str, Any]]) -> list[Score]:
 def main() -> None:
     """Print all groups."""
     for one in score(load()):
-        print(  # noqa: T201 - a command's output
+        print(
             f"{one.half}: n {one.count}, median error {one.median:.3f}, mean {one.mean:.3f}, "
             f"hard floor violated {len(one.hard)}, expected {len(one.expected)}"
         )

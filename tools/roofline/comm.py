@@ -18,6 +18,7 @@ _BASE_US = {
     "": {2: 6.0, 4: 13.0, 8: 25.0},
 }
 _SMALL = 1 << 20
+_TOKEN = 1 << 14
 
 
 def allreduce_seconds(gpu: Hardware, ranks: int, size: float) -> float:
@@ -33,7 +34,9 @@ def allreduce_seconds(gpu: Hardware, ranks: int, size: float) -> float:
     ring = 2.0 * (ranks - 1) / ranks
     large = link / 1.05 if gpu.nvls else link / ring
     small = min(large, link / 4.0)
-    return base + min(size, _SMALL) / small + max(0.0, size - _SMALL) / (0.65 * large)
+    # The published latencies are those of one token's message, 16 KiB.
+    body = max(0.0, min(size, _SMALL) - _TOKEN)
+    return base + body / small + max(0.0, size - _SMALL) / (0.65 * large)
 
 
 def allreduces(model: ModelShape) -> int:

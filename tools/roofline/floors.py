@@ -162,7 +162,7 @@ def prompt_practical(request: Request, length: float, prompts: float = 1.0) -> f
 
 
 def decode_times(request: Request, batch: float) -> tuple[Times, list[Part]]:
-    """Times of one decode step, and the terms of the typical one (prompts in between included)."""
+    """Milliseconds of one decode step, and the terms of the typical one (prompts in between included)."""
     low, mid = request.mid_context(request.low), request.mid_context()
     hard = step_floor(request, batch, low, "fewest", strict=True)
     expected = max(hard, step_floor(request, batch, low, "uniform", strict=False))
@@ -197,7 +197,7 @@ def first_times(request: Request) -> Times:
 
 
 def batch_times(request: Request, batch: float) -> Times:
-    """A fixed batch from start to end: all prompts, then ``osl - 1`` steps. What does not fit runs in waves."""
+    """Milliseconds of a fixed batch: all prompts, then ``osl - 1`` steps. What does not fit runs in waves."""
     steps = max(0.0, request.osl * request.low - 1.0)
     fixed = structs.replace(request, offline=True)
     fit = largest_batch(fixed, context=request.low * (request.isl + request.osl / 2.0), low=True)

@@ -77,7 +77,8 @@ def _layer_words(f: Fields, count: int) -> list[str]:
 
 def _window_words(f: Fields, count: int) -> list[str]:
     window = f.opt("sliding_window")
-    if not window or not f.flag("use_sliding_window", default=True):
+    limit = f.opt("max_position_embeddings")
+    if not window or not f.flag("use_sliding_window", default=True) or (limit and window >= limit):
         return ["full_attention"] * count
     if f.model_type == "gemma2":
         return ["sliding_attention" if i % 2 == 0 else "full_attention" for i in range(count)]
@@ -91,8 +92,7 @@ def _window_words(f: Fields, count: int) -> list[str]:
         return ["sliding_attention" if i >= first else "full_attention" for i in range(count)]
     if f.model_type.startswith(_PLAIN_WINDOW):
         return ["sliding_attention"] * count
-    limit = f.opt("max_position_embeddings")
-    if limit and window < limit:
+    if limit:
         raise Missing(
             Refusal(
                 field="layer_types",

@@ -59,6 +59,7 @@ _SUFFIX = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def model_from_name(name: str) -> ModelShape | Refusal:
     """Shape of a model of the shipped table, by any usual spelling; the precision in the name is applied.
 
@@ -79,9 +80,10 @@ def model_from_name(name: str) -> ModelShape | Refusal:
         return Refusal(
             field="model", why=f"{name!r} is not in the model table{hint}", do="give its config.json or another name"
         )
-    shape = model_from_config(entry.config, name=name)
+    shape = model_from_config(entry.config)
     if isinstance(shape, Refusal):
         return shape
+    shape = structs.replace(shape, name=name)
     word = _precision_in(key)
     return with_weights(shape, word) if word and word != shape.weights else shape
 
@@ -168,6 +170,9 @@ def _build(f: Fields, scheme: Scheme | None, name: str) -> ModelShape:
     )
     if scheme:
         notes.extend(scheme.notes)
+    said = _precision_in(_key(name)) if name else ""
+    if said and scheme is None and _dtype(f) == "bf16":
+        notes.append(f"the name says {said}, the config has no quantization_config: {_dtype(f)} taken")
     if f.model_type not in _known_types() and f.model_type:
         notes.append(f"model_type {f.model_type!r} is not among the checked ones: computed from its generic fields")
     if not f.model_type:

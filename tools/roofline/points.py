@@ -49,7 +49,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 def number(row: dict[str, Any], *names: str) -> float | None:
-    """First finite number among fields."""
+    """First finite number among fields, in the unit that the field's name says."""
     for name in names:
         value = row.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(float(value)) < 1e15:
@@ -173,7 +173,7 @@ def clip(point: Point) -> tuple[Point, str]:
 
 
 def times_of(point: Point) -> Times:
-    """The four numbers of a point's own quantity."""
+    """The four numbers of a point's own quantity in milliseconds."""
     floor, usual = point.floor, point.usual
     if point.kind == "tpot":
         batch = floor.decoding()

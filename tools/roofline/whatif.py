@@ -172,9 +172,9 @@ def _deltas(one: Estimate, two: Estimate) -> list[Delta]:
     same = decode_times(two.request, one.batch)[0]
     rate_one, rate_two = (e.batch / e.tpot.typical * 1e3 if e.tpot.typical else 0.0 for e in (one, two))
     return [
-        _delta("tpot_floor_ms", "ms", one.tpot.expected, two.tpot.expected, floor),
+        _delta("tpot_floor_ms", "ms", one.tpot.expected, two.tpot.expected, share=0.0),
         _delta("tpot_typical_ms", "ms", one.tpot.typical, two.tpot.typical, floor),
-        _delta("ttft_floor_ms", "ms", one.ttft.expected, two.ttft.expected, first),
+        _delta("ttft_floor_ms", "ms", one.ttft.expected, two.ttft.expected, share=0.0),
         _delta("ttft_typical_ms", "ms", one.ttft.typical, two.ttft.typical, first),
         _delta("tpot_same_batch_ms", "ms", one.tpot.typical, same.typical, same.expected / one.tpot.expected - 1.0),
         _delta("kv_capacity_tokens", "tokens", one.capacity.tokens, two.capacity.tokens, share=ROOM_SHARE),

@@ -63,7 +63,7 @@ def attn_flops_per_row(attn: Attn) -> float:
 
 
 def attn_weight_params(group: Layer, hidden: int, tp: int) -> float:
-    """Attention weights on one GPU: KV projections are whole heads, latent down-projections stand on every rank."""
+    """Elements of attention weights on one GPU: KV projections are whole heads, latent down-projections stand on every rank."""
     if group.attn is None:
         return 0.0
     sizes = sizes_of(group, hidden)
@@ -269,7 +269,7 @@ def prefill_ops(
                 weights = n * z.shared / tp
                 put("shared experts", "weights", f.shared.math, weights * f.shared.bytes, 2.0 * rows * weights)
                 router = n * z.router
-                put("router", "weights", "bf16", router * 2.0, 2.0 * rows * router / (tp if ideal else 1))
+                put("router", "weights", "bf16", router * 2.0, 2.0 * rows * router / tp)
         if group.extra:
             weights = n * group.extra / tp
             put("per-layer inputs", "weights", f.ffn.math, weights * f.ffn.bytes, 2.0 * rows * weights)
