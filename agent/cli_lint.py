@@ -1,0 +1,119 @@
+"""The parts of ``inferdx lint-knowledge`` that run fixtures, mutate conditions or write files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from agent import fixtures as fx
+from knowledge.lint_base import Book, close, read_book
+from knowledge.lint_rules import PREFIX
+from knowledge.loader import ROOT
+from knowledge.schema import Rule
+
+TEMPLATE = """id: {id}
+family: {family}
+title: {{en: "", zh: ""}}
+mechanism:
+  en: ""
+  zh: ""
+when:
+  all:
+    - kv.usage.max >= 0.9
+strength: moderate
+supports: []
+against: []
+refuted_by: []
+cites: []
+"""
+
+
+def _say(text: str) -> int:
+    print(f"inferdx: {text}", file=sys.stderr)
+    return 3
+
+
+def _target(args: argparse.Namespace, roots: list[Path]) -> Path:
+    """Where new files go: ``--into``, else the last site folder, else the knowledge of this checkout."""
+    return Path(args.into) if args.into else roots[-1] if roots else ROOT
+
+
+def fixtures(roots: list[Path]) -> int:
+    """Run all fixtures; one line per failure."""
+    book = read_book([ROOT, *roots])
+    failures = fx.run(book.knowledge(), book.fixtures)
+    for failure in failures:
+        print(failure.line())
+    count = sum(len(items) for items in book.fixtures.values())
+    print(f"{count} fixtures of {len(book.fixtures)} rules, {len(failures)} fail", file=sys.stderr)
+    return 1 if failures or not count else 0
+
+
+def mutate(roots: list[Path]) -> int:
+    """Report changed conditions that no fixture notices; status 1 above 2 %."""
+    from agent.mutants import check
+
+    book = read_book([ROOT, *roots])
+    report = check(book.knowledge(), book.fixtures)
+    for survivor in report.survivors:
+        print(survivor.line())
+    print(
+        f"{report.rules} rules, {report.mutants} mutants, {len(report.survivors)} survive ({report.share():.2%})",
+        file=sys.stderr,
+    )
+    return 0 if report.mutants and report.share() <= 0.02 else 1
+
+
+def fill(args: argparse.Namespace, roots: list[Path]) -> int:
+    """Write fixtures for rules that lack some, or anew for the rules named. Hand-written ones are kept."""
+    book = read_book([ROOT, *roots])
+    unknown = [name for name in args.fill_fixtures if name not in book.rules]
+    if unknown:
+        return _say(f"no rule {unknown[0]}; {close(unknown[0], book.rules)}")
+    chosen = args.fill_fixtures or [key for key in sorted(book.rules) if lacks(book, key)]
+    for key in chosen:
+        path = write_fixtures(book, book.rules[key], _target(args, roots))
+        print(f"wrote {path}")
+    return 0
+
+
+def lacks(book: Book, key: str) -> bool:
+    """Whether a rule misses a needed state, or has a fixture that fails."""
+    from knowledge.lint_fixtures import NEEDED
+
+    have = book.fixtures.get(key, [])
+    states = {item.expect for item in have}
+    if not all(state in states for state in NEEDED):
+        return True
+    return bool(fx.run(book.knowledge(), {key: have}))
+
+
+def write_fixtures(book: Book, rule: Rule, root: Path) -> Path:
+    """Fixtures of one rule into ``root/fixtures``; returns the file."""
+    path = root / "fixtures" / f"{rule.id}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(fx.to_yaml(fx.refill(book.knowledge(), rule, book.fixtures.get(rule.id, []))), encoding="utf-8")
+    return path
+
+
+def new_rule(args: argparse.Namespace, roots: list[Path]) -> int:
+    """Write a rule file to fill in, and the fixtures its conditions call for."""
+    book = read_book([ROOT, *roots])
+    cause = book.causes.get(args.family)
+    if cause is None:
+        return _say(f"--family {args.family or '…'}: {close(args.family, book.causes)}")
+    if args.new_rule in book.rules:
+        return _say(f"rule {args.new_rule} exists in {book.file_of('rules', args.new_rule)}")
+    prefix = PREFIX[cause.layer]
+    if not args.new_rule.startswith(prefix):
+        return _say(f"a rule of the {cause.layer} layer is called {prefix}…")
+    root = _target(args, roots)
+    path = root / "rules" / cause.layer / f"{args.new_rule}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(TEMPLATE.format(id=args.new_rule, family=args.family), encoding="utf-8")
+    again = read_book([ROOT, *dict.fromkeys([*roots, *([root] if root != ROOT else [])])])
+    written = write_fixtures(again, again.rules[args.new_rule], root)
+    print(f"wrote {path}\nwrote {written}")
+    print(f"Fill in the rule, then: inferdx lint-knowledge --fill-fixtures {args.new_rule} && inferdx docs")
+    return 0
