@@ -1,0 +1,92 @@
+"""A report taken apart: sentences with their observations and stated changes, tables, and excerpts for other readers."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from tools.part import Part
+from tools.report import blocks, compare, observe, spans, tables
+from tools.report.compare import Ratio
+from tools.report.observe import Observation, Parsed, Scope
+
+MAX_LINES = 6000
+MAX_NESTED = 200
+_PROSE = ("heading", "text", "item", "quote")
+
+
+class Document(Struct):
+    """``ratios`` pair a stated change with the sentence it stands in; ``table_ratios`` are relative cells (−8 %)."""
+
+    part: Part
+    parsed: list[Parsed] = field(default_factory=list)
+    found: list[Observation] = field(default_factory=list)
+    ratios: list[tuple[Ratio, Parsed]] = field(default_factory=list)
+    table_ratios: list[Observation] = field(default_factory=list)
+    nested: list[Part] = field(default_factory=list)
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    changed: list[tuple[int, str]] = field(default_factory=list)
+    cut: bool = False
+
+    def text(self) -> str:
+        """All prose and table lines."""
+        return "\n".join(text for _, text in self.lines)
+
+    def prose(self) -> str:
+        """Prose only, without tables."""
+        return "\n".join(item.sentence.text for item in self.parsed)
+
+
+def take_apart(part: Part) -> Document:
+    """Read a part once, front to back. Lines past ``MAX_LINES`` are left out and ``cut`` is set."""
+    doc = Document(part)
+    scope = Scope()
+    recent: list[str] = []
+    lines: list[blocks.Line] = []
+    for number, text in part.lines():
+        if len(lines) >= MAX_LINES:
+            doc.cut = True
+            break
+        lines.append(blocks.Line(number, text))
+    section = 0
+    for number, block in enumerate(blocks.split(lines, standalone=bool(part.parent)), 1):
+        if block.kind in ("fence", "log", "command"):
+            _nest(doc, block)
+            continue
+        doc.lines.extend((line.no, line.text) for line in block.lines)
+        if block.kind == "table":
+            found, ratios = tables.read(block, tables.caption(recent[-2:]), f"table{number}")
+            doc.found.extend(found)
+            doc.table_ratios.extend(ratios)
+            continue
+        if block.kind == "diff":
+            doc.changed.extend((line.no, line.text) for line in block.lines)
+            continue
+        section += block.kind == "heading"
+        if block.kind in _PROSE:
+            for sentence in spans.sentences(block, number, section):
+                recent.append(sentence.text)
+                _sentence(doc, observe.parse(sentence), scope)
+    return doc
+
+
+def _sentence(doc: Document, parsed: Parsed, scope: Scope) -> None:
+    doc.parsed.append(parsed)
+    doc.found.extend(observe.read(parsed, scope))
+    doc.ratios.extend((item, parsed) for item in compare.read(parsed))
+
+
+def _nest(doc: Document, block: blocks.Block) -> None:
+    if not block.lines or len(doc.nested) >= MAX_NESTED:
+        return
+    body = "\n".join(line.text for line in block.lines) + "\n"
+    doc.nested.append(
+        Part(
+            name=f"{doc.part.name}#block{len(doc.nested) + 1}",
+            data=body.encode("utf-8", "replace"),
+            hint=block.lang,
+            parent=doc.part.name,
+            line0=block.lines[0].no - 1,
+            time=doc.part.time,
+            group=doc.part.group,
+        )
+    )
