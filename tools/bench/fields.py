@@ -7,6 +7,7 @@ Canonical latencies are in milliseconds, rates per second, durations in seconds.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 LATENCIES = ("ttft", "tpot", "itl", "e2e", "ttst")
@@ -255,6 +256,7 @@ def _stat(label: str) -> tuple[str, str]:
     return ("max" if found[5] else "min" if found[6] else "std"), rest
 
 
+@lru_cache(maxsize=4096)
 def field(label: str, *, unit: str = "", stat: str = "") -> Field | None:
     """What a label means; ``None`` when it is no benchmark quantity. ``unit`` and ``stat`` complete a bare label."""
     label = label.strip().strip("*`:").strip()

@@ -67,6 +67,9 @@ def tables(lines: list[tuple[int, str]]) -> Iterator[Table]:
         if text.strip() and _RULE.match(text):
             continue
         kind = _kind(text) if not text.lstrip().startswith("#") else ""
+        pair = bool(block) and block[-1].kind == "comma" and len(block[-1].cells) == 2
+        if not kind and "," in text and len(text) < 200 and (pair or text.lower().startswith("metric,")):
+            kind = "comma"
         cells = _cells(text, kind) if kind else []
         if len(cells) >= 2 and (not block or block[-1].kind == kind):
             block.append(_Line(number, text.replace("\t", "    "), cells, kind))

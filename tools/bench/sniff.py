@@ -12,7 +12,7 @@ _STRONG = re.compile(
     r'|"completion_tokens"[^\n]{0,200}"ttft"|"ttft"[^\n]{0,200}"completion_tokens"'
     r"|nvidia aiperf|genai-perf|Benchmarks Stats:|Request Latency Statistics|Server Throughput Statistics"
     r"|output token throughput \(tok|Benchmark duration \(s\)|Successful requests:"
-    r"|Throughput: [\d.]+ requests/s, [\d.]+ |^Time To First Token \(ms\)|\d+% percentile latency:"
+    r"|Throughput: [\d.]+ requests/s, [\d.]+ |^Time To First Token \(ms\)|[│┃] +time to first token \(ms\)|\d+% percentile latency:"
 )
 _PAIR = re.compile(
     r"(?im)^(?:mean|median|p\d\d|max) (?:ttft|tpot|itl|e2e)[^\n:]{0,20}:|^(?:request|output|total|input)[^\n:]{0,12} throughput[^\n:]{0,12}:"

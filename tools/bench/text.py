@@ -34,6 +34,7 @@ _FLAG_KEYS = {
 }
 _TEXTS = {"backend": "backend", "model": "model", "dataset": "dataset", "dataset name": "dataset"}
 _NOISE = re.compile(r"^\s*(?:[-=]{5,}|\d{1,3}%\||INFO|WARNING|Namespace\()")
+MAX_LINE = 2000
 _FRESH = ("completed", "duration_s")
 
 
@@ -189,7 +190,7 @@ class TextRuns:
 
     def _words(self, line: int, text: str) -> bool:
         """``name c=4 ttft=0.5s decode=18 tok/s``: one run a line."""
-        found = list(_WORD.finditer(text))
+        found = list(_WORD.finditer(text[:MAX_LINE]))[:24]
         if len(found) < 2:
             return False
         pairs: list[tuple[Field, float]] = []

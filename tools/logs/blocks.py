@@ -44,6 +44,9 @@ class Blocks:
                         tail, skipping = tail[:MAX_LINE], True
                         self.cut_lines += 1
                     if lines:
+                        if max(map(len, lines)) > MAX_LINE:
+                            self.cut_lines += sum(len(line) > MAX_LINE for line in lines)
+                            lines = [line[:MAX_LINE] for line in lines]
                         yield number, lines
                         number += len(lines)
         except (OSError, EOFError, zlib.error) as error:

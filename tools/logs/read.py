@@ -19,12 +19,17 @@ from tools.part import Part
 _OOM = re.compile(r"out ?of ?memory|OutOfMemory|OOM\b|HIP out of memory", re.IGNORECASE)
 SPAN = 300
 MAX_PROSE_LINES = 400
+_MATCHERS: dict[str, Matcher] = {}  # the one in use, by knowledge version: building it costs more than a short log
 
 
 def read(parts: list[Part], context: Context) -> ReadResult:
     """Read each part as one log. Rotated pieces of one log stay separate parts, each with its own readings."""
     result = ReadResult(readings=[], problems=[], nested=[])
-    matcher = Matcher(load())
+    known = load()
+    matcher = _MATCHERS.get(known.version)
+    if matcher is None:
+        _MATCHERS.clear()
+        matcher = _MATCHERS[known.version] = Matcher(known)
     for part in parts:
         read_one(part, matcher, result)
     for name in matcher.problems:
