@@ -18,12 +18,17 @@ from tools.view import Ledger
 
 
 def site_knowledge(extra: list[Path] | None = None) -> Knowledge:
-    """Shipped knowledge plus ``--knowledge`` folders and ``~/.config/inferdx/knowledge`` when present."""
+    """Shipped knowledge plus ``--knowledge`` folders and ``~/.config/inferdx/knowledge`` when present.
+
+    Their ``site.yaml`` files set limits, thresholds and silenced rules. Raises :class:`knowledge.loader.KnowledgeError`.
+    """
+    from knowledge.site import apply, read_site
+
     roots = list(extra or [])
     home = Path.home() / ".config" / "inferdx" / "knowledge"
     if home.is_dir() and home not in roots:
         roots.insert(0, home)
-    return load(roots)
+    return apply(load(roots), read_site(roots))
 
 
 def baseline_ledger(known: Knowledge, paths: list[Path], context: Context) -> Ledger:
@@ -49,6 +54,8 @@ def make_env(
 
     known = known or site_knowledge()
     context = context or Context()
+    if known.slo:
+        context = msgspec.structs.replace(context, slo={**known.slo, **context.slo})
     env = Env(
         known=known, context=context, lang=lang, gather=gatherer(sources, context), executables=executables, **options
     )

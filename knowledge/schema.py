@@ -216,7 +216,7 @@ class Page(Strict, kw_only=True):
 
 
 class Knowledge(Strict, kw_only=True):
-    """All of it, indexed. ``version`` is a hash of the files it was read from."""
+    """All of it, indexed. ``version`` is a hash of the files it was read from; ``slo``: a site's limits in seconds."""
 
     version: str
     facts: dict[str, FactDef]
@@ -225,6 +225,7 @@ class Knowledge(Strict, kw_only=True):
     causes: dict[str, CauseDef]
     signatures: dict[str, Signature]
     pages: dict[str, Page]
+    slo: dict[str, float] = {}
 
     def layer_of(self, family: str) -> str:
         """Layer id of a family; empty for none."""
