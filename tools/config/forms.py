@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from tools.config.flags import canonical, plain
 from tools.config.launch import Given, Launch, Setting, from_mapping, guess_engine, kebab
 from tools.config.logline import parse_engine_config_line
 from tools.config.shell import Token
-from tools.config.values import MISSING, Symbol, cpu_list, parse_call, scalar, structured
+from tools.config.values import MISSING, Symbol, cpu_list, load_json, parse_call, scalar, structured
 
 _CALL = re.compile(
     r"(?<![\w.])(?:(?:vllm|sgl|sglang|engine)\.)?(AsyncLLM|LLM|LLMEngine|AsyncLLMEngine|AsyncEngineArgs|EngineArgs|Engine|ServerArgs|LLMConfig|VllmConfig)\s{0,4}\("
@@ -112,7 +111,7 @@ def _bare(text: str, start: int, end: int, key: str) -> bool:
 def read_json(text: str) -> tuple[list[Launch], str]:
     """Server reports, ``docker inspect`` and JSON argument files; and why nothing was read."""
     try:
-        data = json.loads(text)
+        data = load_json(text)
     except RecursionError:
         return [], "JSON nested too deeply"
     except ValueError as error:

@@ -10,15 +10,12 @@ import re
 
 from tools.config.command import read_shell
 from tools.config.data import load
-from tools.config.deploy import read_documents
-from tools.config.forms import read_json, read_notes, read_python
 from tools.config.launch import Launch
 from tools.config.logline import parse_config_line
 from tools.config.programs import find_anchor
 from tools.config.readings import launch_readings, variants_of
 from tools.config.shell import split
 from tools.config.world import world_from
-from tools.config.yamls import documents
 from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.part import Part
 
@@ -117,6 +114,8 @@ def _comments(part: Part, text: str) -> list[Part]:
 
 def parse(name: str, text: str, engine: str = "") -> tuple[list[Launch], list[str]]:
     """Launches in a text, and notes on what could not be used. ``engine`` helps when only neutral flags are given."""
+    from tools.config.forms import read_json, read_notes, read_python  # a command alone should not pay for it
+
     body = text.lstrip("\ufeff \t\r\n")
     notes: list[str] = []
     if body[:1] in ("{", "[") and not re.match(r"\[\d{4}-", body):
@@ -168,6 +167,9 @@ def _shellish(body: str) -> bool:
 
 
 def _yaml(text: str) -> tuple[list[Launch], list[str]]:
+    from tools.config.deploy import read_documents
+    from tools.config.yamls import documents
+
     docs, why = documents(text)
     found = read_documents(docs)
     notes = list(found.notes)

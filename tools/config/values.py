@@ -16,6 +16,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _STOP = frozenset(",)]}")
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 MAX_DEPTH = 40
+LARGEST = 1e18
 MISSING = object()
 
 
@@ -41,14 +42,14 @@ def scalar(text: str) -> Any:
 def number(text: str) -> int | float | None:
     """A plain or suffixed number (``k`` = 1000, ``Ki``/``K`` = 1024, as vLLM reads them); ``None`` when it is none.
 
-    Infinities and absurdly long digit strings are not numbers here.
+    Infinities and figures beyond 10^18 are no settings, hence no numbers here.
     """
     body = text.strip()
     if len(body) > 40:
         return None
     if _NUMBER.match(body):
         value = float(body)
-        if not math.isfinite(value):
+        if not math.isfinite(value) or abs(value) > LARGEST:
             return None
         return int(body) if re.fullmatch(r"[+-]?\d+(?:_\d+)*", body) else value
     found = _HUMAN.match(body)
@@ -57,6 +58,8 @@ def number(text: str) -> int | float | None:
     unit = found[2]
     base = 1024 if found[3] or unit.isupper() else 1000
     value = float(found[1]) * base ** _POWER[unit.lower()]
+    if abs(value) > LARGEST:
+        return None
     return int(value) if value == int(value) else value
 
 
@@ -78,7 +81,8 @@ def gibibytes(text: Any) -> float | None:
         return None
     unit = found[2]
     base = 1000 if unit.isupper() and not found[3] else 1024
-    return float(value * base ** _POWER[unit.lower()] / 2**30)
+    size = float(value * base ** _POWER[unit.lower()] / 2**30)
+    return size if math.isfinite(size) and size < LARGEST else None
 
 
 def cores(text: Any) -> float | None:
@@ -122,6 +126,16 @@ def cpu_list(text: str) -> int | None:
     return total or None
 
 
+def load_json(text: str) -> Any:
+    """Strict JSON, except that NaN, Infinity and absurd figures stay text. Raises ``ValueError``, ``RecursionError``."""
+
+    def figure(word: str) -> Any:
+        value = number(word)
+        return word if value is None else value
+
+    return json.loads(text, parse_constant=str, parse_float=figure, parse_int=figure)
+
+
 def structured(text: str) -> Any:
     """A JSON or Python-like object in text; :data:`MISSING` when it holds none.
 
@@ -131,7 +145,7 @@ def structured(text: str) -> Any:
     if not body.startswith(("{", "[", "(")):
         return MISSING
     try:
-        return json.loads(body)
+        return load_json(body)
     except (ValueError, RecursionError):
         pass
     value, end = parse_repr(body, 0)
