@@ -79,7 +79,7 @@ def _given_values(r: Resolver) -> None:
 
 
 def _span(item: Given) -> str:
-    if isinstance(item.value, bool):
+    if isinstance(item.value, (bool, dict)) or not item.line:
         return item.typed
     text = str(item.value)
     return f"{item.typed} {text}"[:160]

@@ -74,6 +74,7 @@ def _settings(launch: Launch, config: dict[Any, Any]) -> None:
     names = _squashed()
     mapping: dict[Any, Any] = {}
     lines: dict[Any, int] = {}
+    typed: dict[str, str] = {}
     for key, value in config.items():
         line = line_of(config, key)
         if key in ("v1", "v0"):
@@ -83,8 +84,11 @@ def _settings(launch: Launch, config: dict[Any, Any]) -> None:
         if key == "extraArgs" or isinstance(value, list):
             continue
         name = names.get(kebab(str(key)).replace("-", ""), kebab(str(key)))
-        mapping[name], lines[name] = value, line
-    launch.given += from_mapping(engine_data("vllm"), mapping, lines)
+        mapping[name], lines[name], typed[name] = value, line, str(key)
+    found = from_mapping(engine_data("vllm"), mapping, lines)
+    for item in found:
+        item.typed = typed.get(item.typed, item.typed)
+    launch.given += found
 
 
 def _lmcache(launch: Launch, model: dict[Any, Any]) -> None:

@@ -1,7 +1,7 @@
 """Start-up lines that state the configuration: vLLM's engine line and non-default args, SGLang's ``server_args``.
 
 The log reader hands such lines over. Each function finds its line anywhere in a text and returns ``None`` when it is
-not there; none of them raises.
+not there; none of them raises. ``Launch.line`` is the line inside the text handed over: set it to the line of the log.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _take(launch: Launch, name: str, key: str, value: Any) -> None:
     flag = data.flags.get(canon)
     if value is None:
         if canon == "speculative-config" and launch.observed:
-            launch.given.append(Given(canon, None, key, launch.line))
+            launch.given.append(Given(canon, None, key, 0))
         return
     if isinstance(value, dict):
         if canon == "device":
@@ -139,7 +139,7 @@ def _take(launch: Launch, name: str, key: str, value: Any) -> None:
         return
     if isinstance(value, dict) and flag is not None and not flag.nested and flag.type != "json":
         return
-    launch.given.append(Given(canon, value, key, launch.line))
+    launch.given.append(Given(canon, value, key, 0))
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec import structs
+
 from tools.config.command import read_shell
 from tools.config.data import load
 from tools.config.launch import Launch
@@ -87,17 +89,33 @@ def _part(part: Part, context: Context, out: ReadResult) -> int:
             )
         )
     world = world_from(context.options, text)
+    lines = text.split("\n")
     for launch, variant in zip(launches, variants_of(launches), strict=True):
         launch.line += part.line0 if launch.line else 0
         for item in launch.given:
             item.line += part.line0 if item.line else 0
         for setting in (*launch.env, *launch.limits.values()):
             setting.line += part.line0 if setting.line else 0
-        out.readings += launch_readings(launch, part.name, world, variant)
+        out.readings += [
+            _verbatim(item, lines, part.line0) for item in launch_readings(launch, part.name, world, variant)
+        ]
         out.problems += [Problem(ref=part.name, what=note, severity="note") for note in dict.fromkeys(launch.notes)]
     if "#" in text and any(launch.form in ("command", "fragment") for launch in launches):
         out.nested += _comments(part, text)
     return sum(launch.role != "client" for launch in launches)
+
+
+def _verbatim(reading: Reading, lines: list[str], line0: int) -> Reading:
+    """The span must stand in its line as it is: with ``=`` where ``=`` stood, or else the whole line."""
+    source = reading.source
+    at = source.line - line0 - 1
+    if not source.span or not 0 <= at < len(lines) or source.span in lines[at]:
+        return reading
+    flag, _, value = source.span.partition(" ")
+    whole = lines[at].strip()
+    options = (f"{flag}={value}", f"{flag}: {value}", flag.split(".")[0], whole[:160])
+    span = next((text for text in options if text and text in lines[at]), "")
+    return structs.replace(reading, source=structs.replace(source, span=span))
 
 
 def _comments(part: Part, text: str) -> list[Part]:
@@ -123,7 +141,7 @@ def parse(name: str, text: str, engine: str = "") -> tuple[list[Launch], list[st
         if launches or not why:
             return launches, [] if launches else ["JSON with no engine settings"]
         notes.append(why)
-    found = [launch for launch in (parse_config_line(line) for line in _start_lines(text)) if launch is not None]
+    found = _start_lines(text)
     if found:
         return found, []
     if _YAML_NAME.search(name) or (_looks_yaml(body) and not _shellish(body)):
@@ -145,15 +163,19 @@ def parse(name: str, text: str, engine: str = "") -> tuple[list[Launch], list[st
     return read_notes(text), notes
 
 
-def _start_lines(text: str) -> list[str]:
-    return [
-        line
-        for line in text.splitlines()
-        if "with config: " in line
-        or "non-default args: " in line
-        or "ServerArgs(" in line
-        or "args: Namespace(" in line
-    ][:16]
+def _start_lines(text: str) -> list[Launch]:
+    """Start-up lines of an engine, in a log that was handed over as configuration."""
+    out: list[Launch] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not any(mark in line for mark in ("with config: ", "non-default args: ", "ServerArgs(", "args: Namespace(")):
+            continue
+        launch = parse_config_line(line)
+        if launch is not None:
+            launch.line = number
+            out.append(launch)
+        if len(out) >= 16:
+            break
+    return out
 
 
 def _looks_yaml(body: str) -> bool:

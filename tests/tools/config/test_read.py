@@ -61,6 +61,29 @@ def test_given_before_default_with_line_and_span() -> None:
     assert by_fact["config.cudagraph.capture_short"].value is False
 
 
+@pytest.mark.parametrize(
+    ("text", "fact", "span"),
+    [
+        ("vllm serve a/b --max-num-seqs=64", "config.max_num_seqs", "--max-num-seqs=64"),
+        ("vllm serve a/b \u2014max-num-seqs 64", "config.max_num_seqs", "vllm serve a/b \u2014max-num-seqs 64"),
+        ('vllm serve a/b -sc \'{"method": "mtp"}\'', "config.spec.method", "-sc"),
+        ("max_num_seqs: 64, TP=1", "config.max_num_seqs", "max_num_seqs: 64"),
+        ("INFO non-default args: {'max_num_seqs': 64}", "config.max_num_seqs", "max_num_seqs"),
+    ],
+)
+def test_spans_stand_in_their_line(text: str, fact: str, span: str) -> None:
+    found = next(r for r in run(f"\n{text}").readings if r.fact == fact)
+    assert (found.source.line, found.source.span) == (2, span)
+
+
+def test_every_span_of_the_samples_is_verbatim() -> None:
+    text = "services:\n  s:\n    image: vllm/vllm-openai:v0.22.0\n    command: [--model, a/b, '--max-num-seqs', '4']\n    environment: {NCCL_DEBUG: INFO}\n    cpus: 2\n"
+    lines = text.split("\n")
+    for reading in run(text, "c.yaml").readings:
+        if reading.source.line and reading.source.span:
+            assert reading.source.span in lines[reading.source.line - 1], reading
+
+
 def test_a_fence_keeps_the_lines_of_its_report() -> None:
     part = Part(name="report.md", data=b"vllm serve a/b --max-num-seqs 64", line0=40)
     seqs = next(r for r in read([part], Context()).readings if r.fact == "config.max_num_seqs")
