@@ -165,6 +165,8 @@ def _allowed(mention: Mention, item: Quantity, text: str) -> bool:
         "cached_tokens",
         "acceptance_length",
         "busbw",
+        "kv_capacity",
+        "output_tokens",
     ):
         return False
     return item.dim != "count" or _counted(mention, item, text)
