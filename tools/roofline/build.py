@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from tools.contract import Reading, Source
 from tools.roofline.hardware import hardware_from_text, with_memory
 from tools.roofline.model import model_from_config, model_from_name, with_weights
 from tools.roofline.precision import canonical, kv_bytes
@@ -164,3 +165,26 @@ def request_from(values: Mapping[str, Any]) -> Request | Refusal:
         **{name: int(numbers[name]) for name in COUNTS if name in numbers},
     )
     return structs.replace(request, block=max(1, request.block), cached=min(request.cached, max(0.0, request.isl - 1)))
+
+
+def missing_inputs(values: Mapping[str, Any], *, timing: bool = True) -> list[str]:
+    """What is still needed for a floor: ``model``, ``gpu`` and, with ``timing``, a measured time. Empty when complete.
+
+    A loop asks for the first of these; everything else has a default that is said.
+    """
+    given = {key_of(name) for name, value in values.items() if value not in (None, "")}
+    out = [] if given & {"model", "config"} else ["model"]
+    if "gpu" not in given:
+        out.append("gpu")
+    if timing and not any(name.startswith("measured") and value is not None for name, value in values.items()):
+        out.append("measured time per token or time to first token")
+    return out
+
+
+def missing_reading(values: Mapping[str, Any]) -> Reading | None:
+    """The reading ``roofline.missing_input`` when no floor can be computed yet."""
+    names = missing_inputs(values, timing=False)
+    if not names:
+        return None
+    source = Source(kind="computed", ref="tools.roofline", inputs=tuple(sorted(str(name) for name in values)))
+    return Reading(fact="roofline.missing_input", value=names, source=source, method="needed for any floor")

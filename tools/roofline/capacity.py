@@ -110,3 +110,13 @@ def largest_batch(request: Request, *, context: float, mem_share: float = 1.0, l
     if free <= 0 or need <= 0:
         return 0.0
     return free / need * layout.dp * layout.replicas
+
+
+def printed_over_computed(request: Request, printed_tokens: float) -> float | None:
+    """Ratio of the cache tokens an engine printed to what memory arithmetic gives; ``None`` when nothing fits.
+
+    Within 0.9 to 1.1 is agreement. Well below: something else took the memory (another process, a larger activation
+    peak, a lower utilisation than stated). Above: the precision or layout is not as stated.
+    """
+    computed = vllm_reported_tokens(request)[0]
+    return printed_tokens / computed if computed > 0 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tools.contract import Reading, Source
+from tools.roofline.capacity import printed_over_computed
 from tools.roofline.checks import Comparison, Measured
 from tools.roofline.floors import Estimate, Times
 from tools.roofline.kv import bytes_per_token, fixed_bytes, kv_format
@@ -77,9 +78,13 @@ def _round(value: float) -> float:
 
 
 def estimate_readings(
-    estimate: Estimate, inputs: tuple[str, ...] = (), labels: dict[str, str] | None = None
+    estimate: Estimate,
+    inputs: tuple[str, ...] = (),
+    labels: dict[str, str] | None = None,
+    printed_kv_tokens: float | None = None,
 ) -> list[Reading]:
-    """Facts of an estimate. ``inputs``: evidence ids or fact names it was computed from."""
+    """Facts of an estimate. ``inputs``: evidence ids or fact names it was computed from; ``printed_kv_tokens``: the
+    cache size the engine logged, compared with the computed one."""
     room, request = estimate.capacity, estimate.request
     shares: dict[str, float] = {}
     for name, share in estimate.shares.items():
@@ -106,6 +111,8 @@ def estimate_readings(
     ffn = next((g.ffn for g in request.model.layers if g.ffn and g.ffn.experts), None)
     if ffn:
         values["roofline.expected_experts"] = distinct_experts(ffn.experts, ffn.top_k, max(1.0, estimate.batch))
+    if printed_kv_tokens is not None:
+        values["roofline.kv.engine_over_computed"] = printed_over_computed(request, printed_kv_tokens)
     if estimate.per_request and estimate.per_request.expected > 0:
         values["roofline.throughput.ceiling_rps"] = 1e3 / estimate.per_request.expected
     method = (

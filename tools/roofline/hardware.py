@@ -164,7 +164,8 @@ def _tokens(text: str) -> list[str]:
     low = re.sub(r"\b(rtx|gtx|rx|gaudi|mi)(\d)", lambda m: m[1] + ("" if m[1] == "mi" else " ") + m[2], low)
     low = re.sub(r"\b([ahvblt]\d{1,3}|h200|h100|b200|b300|gh200|gb200|gb300)(sxm\d?|pcie|nvl)\b", r"\1 \2", low)
     low = re.sub(r"\b([a-z]{1,3}\d{2,3}[a-z]?)x(\d{1,3})\b", r"\1 x\2", low)
-    low = re.sub(r"\b(\d{1,3})x([a-z])", r"\1x \2", low)
+    low = re.sub(r"\b(\d{1,3})x(?=[a-z]|\d{4}\b)", r"\1x ", low)
+    low = re.sub(r"\b(\d{4})(ada|ti|super|d)\b", r"\1 \2", low)
     low = re.sub(r"\b(\d+)\s?(?:gb|gib|g)\b", r"\1gb", low)
     return [word for word in low.split() if word not in ("hbm2", "hbm2e", "gpu", "gpus", "accelerator", "accelerators")]
 
@@ -183,7 +184,7 @@ def _find(tokens: list[str]) -> tuple[str, tuple[str, ...]] | None:
 
 
 _COUNT = (
-    r"(?<![\w.])(\d{1,4})\s?[x*]\s?(?=[a-z])",
+    r"(?<![\w.])(\d{1,4})\s?[x*]\s?(?=[a-z]|\d{4}\b)",
     r"\s[x*]\s?(\d{1,4})(?![\w.])",
     r"[a-z]\d{2,4}[a-z]?x(\d{1,4})(?![\w.])",
     r"(?<![\w.])[a-z]\w{1,12}:(\d{1,3})$",
@@ -231,7 +232,7 @@ def hardware_from_text(text: str) -> Hardware | Refusal:
     for size, gigabytes in row.get("variants", {}).items():
         if size in tokens:
             part = structs.replace(part, mem=float(gigabytes) * 1e9, visible=0.0)
-    notes = list(_doubts(part))
+    notes = [*_doubts(part), *([row["note"]] if row.get("note") else [])]
     base = [token for token in name if token not in ("nvidia", "80gb", "amd", "instinct")]
     stem = row_id.split("-")[0]
     others = [r for r in _rows() if r != row_id and r.split("-")[0] == stem and stem not in ("rtx", "apple")]

@@ -147,6 +147,9 @@ def _layout(row: dict[str, Any]) -> Layout:
     tp, pp, dp = _count(row, "tp", 1), _count(row, "pp", 1), _count(row, "dp", 1)
     ep, gpus = _count(row, "ep", 1), _count(row, "n_gpus", 0)
     moe_tp = _count(row, "moe_tp", 0)
+    if dp > 1 and gpus and tp * pp == gpus and tp % dp == 0:
+        # Written the way SGLang counts: tp is the whole world and attention uses tp / dp of it.
+        tp //= dp
     shards = ep * moe_tp if moe_tp else max(tp * dp, ep)
     one = tp * pp * dp
     replicas = gpus // one if gpus and gpus % one == 0 else 1

@@ -80,6 +80,29 @@ def canonical(word: str) -> str | None:
     for pattern, name in _ALIAS:
         if re.match(pattern, text):
             return name
+    return _inside(text)
+
+
+# Words that decide inside a longer label, most telling first.
+_TELLING = (
+    ("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("w4a8", "w4a8"), ("fp4", "fp4"), ("awq", "int4"), ("gptq", "int4"),
+    ("w4a16", "int4"), ("int4", "int4"), ("4bit", "int4"), ("w8a16", "w8a16"), ("weight_only", "w8a16"), ("fp8", "fp8"),
+    ("w8a8", "int8"), ("int8", "int8"), ("8bit", "int8"), ("bf16", "bf16"), ("fp16", "bf16"), ("bfloat16", "bf16"),
+    ("float16", "bf16"), ("f16", "bf16"),
+)  # fmt: skip
+
+
+def _inside(text: str) -> str | None:
+    """A precision named inside a longer label (``int4-awq g128``, ``Q4_K - Medium``)."""
+    flat = re.sub(r"[^a-z0-9]+", "_", text).strip("_")
+    size = re.search(r"(?:^|_)(i?q\d_(?:k|\d|xs|nl))(?:_(s|m|l)[a-z]*)?(?:_|$)", flat)
+    if size:
+        for name in (f"{size[1]}_{size[2]}" if size[2] else "", size[1]):
+            if name in _GGUF:
+                return name
+    for word, name in _TELLING:
+        if re.search(rf"(?:^|_){word}(?:_|$)", flat):
+            return name
     return None
 
 

@@ -1,7 +1,7 @@
 """The operators of one decode step and of one prompt, per GPU: bytes moved and arithmetic done.
 
 Operators run one after another, so a step takes at least the sum over operators of the larger of the two times.
-Activations are left out: at decode batch sizes they stay on chip. Formulas are those of the essay the tests check.
+Activations are left out: at decode batch sizes they stay on chip. Worked examples of the formulas stand in the tests.
 """
 
 from __future__ import annotations

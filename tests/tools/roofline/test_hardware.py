@@ -61,6 +61,8 @@ def found(text: str) -> Hardware:
         ("NVIDIA GH200 144G HBM3e", "gh200-144gb", 0),
         ("NVIDIA GB10", "gb10", 0),
         ("DGX Spark", "gb10", 0),
+        ("4x4090", "rtx-4090", 4),
+        ("7900xtx", "rx-7900-xtx", 0),
         ("HL-225", "gaudi2", 0),
         ("Intel Gaudi 3", "gaudi3", 0),
         ("TPU v6 lite", "tpu-v6e", 0),
@@ -76,6 +78,7 @@ def test_strings(text: str, ident: str, count: int) -> None:
 
 def test_variants_and_slices() -> None:
     assert found("Tesla V100-SXM2-32GB").mem == 32e9
+    assert found("Tesla V100-SXM2-16GB").mem == 16e9
     slice_ = found("NVIDIA A100-SXM4-80GB MIG 3g.40gb")
     whole = found("NVIDIA A100-SXM4-80GB")
     assert slice_.mem == 40e9

@@ -147,6 +147,21 @@ def test_what_cannot_be_computed_says_why() -> None:
         assert result["warnings"][0].startswith(field)
 
 
+def test_attention_data_parallelism_in_either_way_of_counting() -> None:
+    common = {
+        "model": "deepseek-v3",
+        "n_gpus": 8,
+        "batch": 64.0,
+        "client_concurrency": 64,
+        "measured_ms": 40.0,
+        "ep": 8,
+    }
+    ours = evaluate(point(**common, tp=1, dp=8), {})
+    theirs = evaluate(point(**common, tp=8, dp=8), {})
+    assert ours == theirs
+    assert ours["warnings"] == []
+
+
 def test_files_of_any_content(tmp_path: Path) -> None:
     good = tmp_path / "p.json"
     good.write_text(json.dumps({"points": [point(), 7, {}]}))

@@ -6,6 +6,7 @@ import pytest
 
 from tools.roofline.kv import KvFormat, bytes_per_token, fixed_bytes, kv_format, naive_bytes_per_token
 from tools.roofline.model import model_from_config, model_from_name, with_weights
+from tools.roofline.precision import canonical, fmt, kv_bytes
 from tools.roofline.shape import ModelShape, Refusal
 
 
@@ -227,3 +228,25 @@ def test_a_precision_in_the_name_that_the_file_does_not_have_is_said() -> None:
     )
     assert isinstance(shape, ModelShape)
     assert any("the name says fp8" in note for note in shape.caveats)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("bfloat16", "bf16"), ("torch.float16", "bf16"), ("FP8_E4M3", "fp8"), ("NVFP4", "nvfp4"), ("w8a8", "int8"),
+        ("AWQ", "int4"), ("gptq_marlin", "int4"), ("Q4_K_M", "q4_k_m"), ("Q4_K - Medium", "q4_k_m"), ("int4-awq g128", "int4"),
+        ("fp8 block 128", "fp8"), ("INT8 weight only", "w8a16"), ("mxfp4 experts", "mxfp4"), ("gguf:q8_0", "q8_0"),
+        ("fp3", None), ("banana", None), ("", None),
+    ],
+)  # fmt: skip
+def test_precision_words(word: str, name: str | None) -> None:
+    assert canonical(word) == name
+
+
+def test_bytes_include_scales() -> None:
+    for word, bits in (("nvfp4", 4.5), ("mxfp4", 4.25), ("int4", 4.125), ("q4_0", 4.5), ("q8_0", 8.5), ("fp8", 8.0)):
+        found = fmt(word, low=True)
+        assert found is not None
+        assert found.bytes * 8 == bits
+    assert kv_bytes("fp8_e5m2") == 1.0
+    assert kv_bytes("auto") is None

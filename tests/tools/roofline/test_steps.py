@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from tools.roofline.capacity import capacity, sequence_bytes, vllm_reported_tokens
+from tools.roofline.capacity import capacity, printed_over_computed, sequence_bytes, vllm_reported_tokens
 from tools.roofline.comm import all_to_all_seconds, allreduce_seconds, allreduces, step_seconds
 from tools.roofline.hardware import Hardware, hardware_from_text, with_memory
 from tools.roofline.kv import KvFormat
@@ -185,6 +185,8 @@ def test_engine_reserves_more_than_the_window() -> None:
     tokens, ratio = vllm_reported_tokens(request)
     assert tokens == int(ratio * 131_072)
     plain = capacity(request, context=131_072).concurrency
+    assert printed_over_computed(request, tokens * 0.5) == pytest.approx(0.5)
+    assert printed_over_computed(structs.replace(request, memory_util=0.5), 1000.0) is None
     assert 0 < ratio < plain
 
 

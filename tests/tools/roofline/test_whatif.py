@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.roofline.build import key_of, request_from
+from tools.roofline.build import key_of, missing_inputs, missing_reading, request_from
 from tools.roofline.request import Request
 from tools.roofline.shape import Refusal
 from tools.roofline.whatif import Change, known_settings, whatif
@@ -147,3 +147,12 @@ def test_loose_figures_in_many_spellings() -> None:
     assert kept.model.weights == "fp8"
     ep = base(model="deepseek-v3", gpu="8xH200", tensor_parallel_size=8, enable_expert_parallel=True)
     assert ep.layout.ep == 8
+
+
+def test_the_missing_number_is_named() -> None:
+    assert missing_inputs({"served_model_name": "x"}) == ["gpu", "measured time per token or time to first token"]
+    assert missing_inputs({"model": "x", "gpu": "h100", "measured_tpot_ms": 3.0}) == []
+    reading = missing_reading({"gpu": "h100"})
+    assert reading is not None
+    assert (reading.fact, reading.value) == ("roofline.missing_input", ["model"])
+    assert missing_reading({"gpu": "h100", "model": "y"}) is None
