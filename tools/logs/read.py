@@ -106,7 +106,7 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
         return Reading(fact=fact, value=value, source=source, method=how, caveats=caveats)
 
     yield make("log.lines", scan.lines, 1, "lines read")
-    if origin is not None and scan.last_time is not None:
+    if origin is not None and scan.last_time is not None and scan.last_time > origin:
         clock = "Unix time" if scan.clock == "iso" else "a clock without year or zone"
         yield make("log.duration_s", round(scan.last_time - origin, 3), 1, f"first to last time stamp, {clock}")
     last_running: float | None = None
@@ -119,6 +119,11 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
             yield make("engine.generation", series.family[-2:].upper(), series.first_line, how)
     yield from scan.extras.readings(ref)
     yield from scan.tallies.readings(ref, life.engine, life.version, origin)
+    if not life.engine:
+        told = {name.partition(".")[0] for name in scan.tallies.signatures()} & {"vllm", "sglang"}
+        if len(told) == 1:
+            how = "only this engine prints the known lines of this log"
+            yield make("engine.name", next(iter(told)), 0, how, "told by the wording alone")
     bound = scan.tallies.lower_bound(life.engine or "vllm")
     if bound:
         how = "newest release that a line of this log needs at least"

@@ -187,6 +187,8 @@ class Scan:
     def _new(self, raw: bytes, key: bytes, at: int) -> None:
         text = raw.rstrip(b"\r").decode("utf-8", "replace")
         line = parse(text)
+        if line.place.startswith("text_generation_"):
+            self.life.saw_engine("tgi", at)
         kind = self._classify(line)
         if kind.way == HTTP:
             self._http(raw, at, kind)

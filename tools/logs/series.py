@@ -18,6 +18,8 @@ PROMPT_CAVEAT = (
 SGLANG_HIT_CAVEAT = "cached / (cached + new) tokens over the prefill batches that were printed"
 STALL_SHARE = 0.05
 BURST_FACTOR = 4.0
+BURST_FLOOR = 200.0
+FLAT = 0.97
 KV_LOW, KV_HIGH, KV_FULL = 0.80, 0.90, 0.95
 
 
@@ -272,9 +274,16 @@ class EngineSeries:
             )
         prompt = self.busy.get("prompt")
         if prompt and prompt.n >= 3 and prompt.mean > 0:
-            bursts = prompt.count(lambda v: v >= BURST_FACTOR * prompt.mean)
+            bursts = prompt.count(lambda v: v >= max(BURST_FLOOR, BURST_FACTOR * prompt.mean))
             how = f"samples with at least {BURST_FACTOR:g} times the mean of {prompt.mean:.4g} tokens/s, over {span}"
             yield make("log.prompt_bursts", bursts, how, PROMPT_CAVEAT if bursts else "")
+            flat = prompt.count(lambda v: v >= FLAT * prompt.max) / prompt.n
+            how = f"share of {span} with at least {FLAT:.0%} of the highest rate, {prompt.max:.4g} tokens/s"
+            yield make("log.prompt_flat_share", round(flat, 4), how)
+            generation = self.busy.get("generation")
+            if generation and generation.mean > 0:
+                how = f"mean prompt rate {prompt.mean:.4g} over mean generation rate {generation.mean:.4g} tokens/s"
+                yield make("log.prompt_generation_ratio", round(prompt.mean / generation.mean, 4), how)
         for name, fact in (
             ("generation", "log.generation_decay_ratio"),
             ("running", "log.running_decay_ratio"),
