@@ -1,0 +1,1 @@
+"""GPU and host hardware state as tools print it: nvidia-smi, DCGM, lspci, topology, rocm-smi, lscpu."""
