@@ -54,17 +54,17 @@ def cell(text: str) -> Cell:
         return Cell(body, fault="reset")
     if _ERROR.search(body):
         return Cell(body, fault="error")
+    if body.lower().startswith("0x"):
+        try:
+            return Cell(body, value=float(int(body, 16)), unit="hex")
+        except ValueError:
+            return Cell(body)
     found = _NUMBER.match(body)
     if found:
         value = float(found[1])
         if not is_blank(value):
             return Cell(body, value=value, unit=(found[2] or "").strip())
         return Cell("")
-    if body.lower().startswith("0x"):
-        try:
-            return Cell(body, value=float(int(body, 16)), unit="hex")
-        except ValueError:
-            return Cell(body)
     return Cell(body)
 
 

@@ -108,7 +108,12 @@ def test_faults_are_findings() -> None:
 @needs_samples
 def test_links_and_topology() -> None:
     eight = facts(SMI / "topo-8xh100.txt")
-    assert (eight["gpu.count"], eight["gpu.topology"], eight["gpu.nvlink.present"], eight["numa.gpu_nodes"]) == (8, "NVL", True, 2)
+    assert (eight["gpu.count"], eight["gpu.topology"], eight["gpu.nvlink.present"], eight["numa.gpu_nodes"]) == (
+        8,
+        "NVL",
+        True,
+        2,
+    )
     two = facts(SMI / "topo-2gpu-phb.txt")
     assert (two["gpu.topology"], two["gpu.nvlink.present"]) == ("PHB", False)
     assert "gpu.topology" not in facts(SMI / "smi-h200-590-topo.txt"), "one GPU has no link to another"
@@ -158,13 +163,20 @@ def test_fragments_of_public_incidents() -> None:
     idle = facts(WORLDS / "inc-003" / "idle.txt")
     assert idle["host.poll_calls_per_s"] == pytest.approx(11777.7, abs=1)
     assert (idle["gpu.util"], idle["gpu.power_w"], idle["gpu.loaded"]) == (0, 11.13, False)
-    assert facts(WORLDS / "inc-039" / "nvidia-smi.txt")["gpu.memory_used_ratio"] == pytest.approx(73e9 / 1048576 / 81920, rel=1e-3)
+    assert facts(WORLDS / "inc-039" / "nvidia-smi.txt")["gpu.memory_used_ratio"] == pytest.approx(
+        73e9 / 1048576 / 81920, rel=1e-3
+    )
     assert facts(WORLDS / "inc-023" / "host.txt")["host.governor"] == "powersave"
 
 
 @needs_samples
 def test_other_kinds_are_left_alone() -> None:
     for path in (SHARED / "samples").rglob("*"):
-        if path.is_file() and path.parent.name not in ("gpu-smi", "samples") and "dcgm" not in path.name and "gpu_exporter" not in path.name:
+        if (
+            path.is_file()
+            and path.parent.name not in ("gpu-smi", "samples")
+            and "dcgm" not in path.name
+            and "gpu_exporter" not in path.name
+        ):
             part = Part(name=path.name, path=path)
             assert sniff(path.name, part.head().decode("utf-8", "replace")) == 0.0, path
