@@ -58,6 +58,13 @@ _SPEED = re.compile(
 )
 
 
+_DIFFERS = re.compile(r"\b(?:differ(?:s|ed|ent)?|var(?:y|ies|ied)|scatter\w*)\b", re.IGNORECASE)
+_LOST = re.compile(
+    r"\b(?:lost|los(?:e|es|ing)|costs?|(?:drop(?:s|ped)?|down|fell|falls?|cut|reduced|less) by)\s(?:us )?(?:about |almost |nearly |over |some )?$",
+    re.IGNORECASE,
+)
+
+
 class Ratio(Struct):
     """A stated change: ``ratio`` is after/before of ``metric`` (``speed`` when only slower or faster was said)."""
 
@@ -108,6 +115,8 @@ def _changed(text: str, item: Quantity) -> tuple[str, float] | None:
     if item.dim != "fraction":
         return None
     after = text[item.stop : item.stop + 28]
+    if re.match(r"\s?of\b(?! (?:throughput|speed|performance))", after):
+        return None
     front = text[max(0, item.start - 44) : item.start]
     hit = _BEHIND.match(after) or _BEHIND_ZH.match(after)
     if (
@@ -186,9 +195,12 @@ def read(parsed: Parsed) -> list[Ratio]:
                 continue
             mention = _near(plain, found.start(), found.end(), parsed.mentions)
             tail = plain[found.end() : found.end() + 24]
+            front = plain[max(0, found.start() - 28) : found.start()]
+            if _DIFFERS.search(front):
+                continue
             if mention is None and not _SPEED.search(tail):
                 continue
-            value = _slowness(factor, way, tail)
+            value = 1 - factor if factor < 0.5 and _LOST.search(front) else factor
             metric = mention.metric if mention else "speed"
             if metric == "speed" and re.match(r"\s?(?:as )?(?:long|slow|time|the time)", tail, re.IGNORECASE):
                 value = 1 / factor if way == "up" else factor
@@ -205,13 +217,11 @@ def read(parsed: Parsed) -> list[Ratio]:
         mention = _near(plain, found.start(), found.end(), parsed.mentions)
         if mention is None or spans.mode_at(parsed.clauses, found.start(), found.end(), text) != "said":
             continue
+        if re.search(r"[,，:：;；]", plain[min(found.end(), mention.stop) : max(found.start(), mention.start)]):
+            continue
         start, stop = min(found.start(), mention.start), max(found.end(), mention.stop)
         out.append(Ratio(metrics.resolve(mention.metric, "tokens_per_s"), 1.0, start, stop, "same"))
     return out
-
-
-def _slowness(factor: float, way: str, tail: str) -> float:
-    return factor
 
 
 def _word_end(text: str, stop: int) -> int:
@@ -235,7 +245,7 @@ def _near(text: str, start: int, stop: int, found: list[Mention]) -> Mention | N
             mention.start >= stop
             and best is None
             and mention.start - stop < 26
-            and not re.search(r"[;；,，.]", text[stop : mention.start])
+            and not re.search(r"[;；,，.]|--|\band\b", text[stop : mention.start])
         ):
             best = mention
     return best

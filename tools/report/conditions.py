@@ -54,7 +54,7 @@ _OUT = re.compile(
     re.IGNORECASE,
 )
 _IN = re.compile(
-    r"(?P<n>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k>[kK])?\s?(?:input|prompt|context) tokens?\b(?!\s?/)|(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?\s?tokens? (?:per|in|long|of (?:prompt|input|context)|each)\b(?!\s?/)",
+    r"(?P<n>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k>[kK])?\s?(?:input|prompt|context) tokens?\b(?!\s?/)|(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?\s?tokens? (?:per(?!\s?(?:s|sec|seconds?|step|min|minute|hour|gpu)\b)|in|long|of (?:prompt|input|context)|each)\b(?!\s?/)",
     re.IGNORECASE,
 )
 _RUN = re.compile(
@@ -149,6 +149,8 @@ def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantit
                 out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
         elif item.kind == "setting":
             out.append(_setting(item))
+            if item.name == "tensor_parallel_size" and item.value:
+                out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
     for quantity in quantities:
         if quantity.dim == "count" and quantity.noun == "concurrency":
             out.append(
@@ -240,6 +242,8 @@ def _worded(text: str) -> list[Condition]:
             out.append(Condition("route", found.start(), found.end(), "gateway"))
     for kind in ("before", "after"):
         for found in lexicon.cue(f"side.{kind}").finditer(text):
+            if re.match(r"\s?~?\d", text[found.end() : found.end() + 3]):
+                continue
             out.append(Condition("side", found.start(), found.end(), kind))
     for found in lexicon.cue("reference").finditer(text):
         out.append(Condition("reference", found.start(), found.end(), found[0]))
@@ -275,6 +279,9 @@ def feature_marks(text: str) -> list[Condition]:
             out.append(Condition("feature", found.start(), found.end(), name, on=False))
         elif _WITH.search(before) or _ON_BEHIND.match(after):
             out.append(Condition("feature", found.start(), found.end(), name, on=True))
+    if out:
+        for found in re.finditer(r"不开(?=\s|\d|[，,])", text):
+            out.append(Condition("feature", found.start(), found.end(), out[0].name, on=False))
     base = _BASELINE.match(text)
     if base:
         out.append(Condition("baseline", base.start(), base.end(), "baseline"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct, field
 
 from tools.part import Part
@@ -11,6 +13,8 @@ from tools.report.observe import Observation, Parsed, Scope
 
 MAX_LINES = 6000
 MAX_NESTED = 200
+_OPERATION_S = 0.001
+_SIZE = re.compile(r"^\d+(?:\.\d+)? ?[KMG]i?B?$")
 _PROSE = ("heading", "text", "item", "quote")
 
 
@@ -55,7 +59,7 @@ def take_apart(part: Part) -> Document:
         doc.lines.extend((line.no, line.text) for line in block.lines)
         if block.kind == "table":
             found, ratios = tables.read(block, tables.caption(recent[-2:]), f"table{number}")
-            doc.found.extend(found)
+            doc.found.extend(_operations(found))
             doc.table_ratios.extend(ratios)
             continue
         if block.kind == "diff":
@@ -67,6 +71,15 @@ def take_apart(part: Part) -> Document:
                 recent.append(sentence.text)
                 _sentence(doc, observe.parse(sentence), scope)
     return doc
+
+
+def _operations(found: list[Observation]) -> list[Observation]:
+    """A latency below a millisecond, or one by message size, is that of an operation, not of a request."""
+    for item in found:
+        label = item.conditions.get("label")
+        if item.metric == "e2e" and (item.value < _OPERATION_S or (label and _SIZE.match(label.name))):
+            item.metric = "kernel_time"
+    return found
 
 
 def _sentence(doc: Document, parsed: Parsed, scope: Scope) -> None:

@@ -48,7 +48,6 @@ PLAIN = (
     "transfer_time",
     "accuracy",
 )
-_CANONICAL = {"fraction": "fraction", "s": "s", "tokens/s": "tokens/s", "requests/s": "requests/s"}
 DOUBTFUL = ("reference", "variant", "tool", "unnamed", "before_after")
 
 
@@ -142,6 +141,9 @@ def pair(ref: str, item: Pair) -> Iterator[Reading]:
     source = words(ref, item.line, item.span)
     common = {"source": source, "labels": labels, "unit": "ratio", "caveats": tuple(caveats)}
     yield Reading(fact=f"pair.{word}.ratio", value=round(item.ratio, 4), method=method, **common)  # type: ignore[arg-type]
+    if item.metric == "duration":
+        inverse = f"inverse of the time for the same work, {method}"
+        yield Reading(fact="pair.throughput.ratio", value=round(1 / item.ratio, 4), method=inverse, **common)  # type: ignore[arg-type]
     if item.metric == "user_tps":
         inverse = f"inverse of the tokens per second of one request, {method}"
         yield Reading(fact="pair.tpot.ratio", value=round(1 / item.ratio, 4), method=inverse, **common)  # type: ignore[arg-type]
@@ -164,6 +166,10 @@ def sweep(ref: str, item: Sweep) -> Iterator[Reading]:
         "method": f"{item.metric} by {item.dimension} ({points})",
         "caveats": ("stated by a person, not measured here",),
     }
+    if item.metric == "user_tps":
+        if item.ratio > 0:
+            yield Reading(fact="sweep.tpot.ratio", value=round(1 / item.ratio, 4), unit="ratio", **common)  # type: ignore[arg-type]
+        return
     yield Reading(fact=f"sweep.{word}.ratio", value=round(item.ratio, 4), unit="ratio", **common)  # type: ignore[arg-type]
     if word == "throughput" and item.dimension == "concurrency":
         yield Reading(fact="sweep.throughput.peak_at", value=item.peak_at, unit="requests", **common)  # type: ignore[arg-type]

@@ -50,6 +50,10 @@ _STICKY = (
 _SIDES = ("side", "version", "variant", "feature", "route", "run", "reference", "concurrency", "context")
 
 
+# A per-token time above this is not carried over from the sentence before: the sentence then speaks of something else.
+_LONG_TOKEN_S = 0.5
+
+
 class Observation(Struct):
     """One measured figure as said. ``conditions``: kind → condition; ``norm`` marks what others reach or should be."""
 
@@ -141,6 +145,7 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
             and item.dim == scope.last[1]
             and not parsed.mentions
             and any(mark.kind in _SIDES for mark in marks)
+            and not (scope.last[0] in ("tpot", "itl") and item.value > _LONG_TOKEN_S)
         ):
             mention = Mention(scope.last[0], item.start, item.start)
         if mention is None or not _allowed(mention, item, plain):
@@ -161,6 +166,10 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
 
 
 def _allowed(mention: Mention, item: Quantity, text: str) -> bool:
+    if mention.metric in ("running", "waiting") and re.match(
+        r"\s?(?:samples|lines|points|scrapes|entries)\b", text[item.stop : item.stop + 10], re.IGNORECASE
+    ):
+        return False
     if item.dim in ("tokens", "factor", "bits_per_s") and mention.metric not in (
         "cached_tokens",
         "acceptance_length",
@@ -254,9 +263,15 @@ def _elliptic_value(
         re.I,
     )
     sided = told and re.match(r"\s?(?:$|[.,;)]|on\b|with\b|for\b|here\b|before\b|now\b)", tail)
+    named = (
+        bool(values)
+        and any(mark.number is not None and 0 <= item.start - mark.stop <= 2 for mark in marks)
+        and re.match(r"\s?(?:$|[,.;，。)])", tail)
+    )
     if not (
         repeats
         or bracket
+        or named
         or (sided and any(mark.kind in ("reference", "side") and mark.start < item.start for mark in marks))
     ):
         return None
@@ -425,19 +440,6 @@ def _foreign(text: str, mark: Condition, stop: int) -> bool:
     if mark.kind == "reference":
         return mark.start - stop > 30
     return "(" in text[stop : mark.start] and mark.kind not in ("side", *NUMERIC) and ")" not in text[stop : mark.start]
-
-
-def _in_reach(text: str, mark: Condition, item: Quantity) -> bool:
-    between = text[mark.stop : item.start]
-    if mark.kind == "side":
-        return not re.search(r"[;；.]|\bbut\b|\bnow\b|\bthen\b|现在", between, re.IGNORECASE) and not re.search(
-            r"\d", between
-        )
-    return not re.search(
-        r"[;；.]|,\s(?:but|i|we|my|our|mine|ours|here)\b|\b(?:not|instead of|rather than|but)\b|\)",
-        between,
-        re.IGNORECASE,
-    )
 
 
 def _owns(text: str, mark: Condition) -> bool:

@@ -123,7 +123,10 @@ def cues(text: str) -> list[str]:
     ):
         out.append("gpu_count")
     if re.search(
-        r"\b(?:hours?|overnight|days?|uptime|restart(?:ing|ed)?|reboot)\b|重启|小时|运行一段时间", text, re.IGNORECASE
+        r"\b(?:after|for|over|within|several|few|couple of|some|\d+)\s(?:\w+\s)?(?:hours?|days?)\b|\b(?:overnight|uptime|restart(?:ing|ed)?|reboot)\b"
+        r"|重启|运行(?:一段时间|几)",
+        text,
+        re.IGNORECASE,
     ):
         out.append("time")
     if re.search(r"\b(?:first|second|cold|warm)\s(?:\w+\s)?(?:run|request|pass|call|start)", text, re.IGNORECASE):
@@ -172,11 +175,13 @@ def _differ(first: Observation, second: Observation) -> list[str]:
 
 
 def _pair(first: Observation, second: Observation, hints: list[str]) -> Pair | None:
-    if first.value == second.value == 0 or first.unit != second.unit:
+    if first.value == second.value == 0 or first.unit != second.unit or (first.norm and second.norm):
         return None
     kinds = _differ(first, second)
     lead = _lead(kinds, first, second)
     if not lead:
+        return None
+    if lead in ("uptime", "run") and "label" in kinds:
         return None
     before, after = _order(first, second, lead)
     if before is None or after is None or before.value == 0:
@@ -184,6 +189,10 @@ def _pair(first: Observation, second: Observation, hints: list[str]) -> Pair | N
     kind = DIFFERENCES[lead]
     if kind == "before_after" and hints:
         kind = hints[0]
+    if kind == "variant" and "version_upgrade" in hints:
+        kind = "version_upgrade"
+    if kind == "run_order" and abs(after.value / before.value - 1) <= lexicon.shapes().same:
+        return None
     return Pair(
         after.metric,
         after.value / before.value,
@@ -232,7 +241,7 @@ def _order(first: Observation, second: Observation, lead: str) -> tuple[Observat
     """(before, after) for the leading kind; ``(None, None)`` when the two do not form a pair."""
     left, right = first.conditions.get(lead), second.conditions.get(lead)
     if lead == "package":
-        return first, second
+        return (first, second) if _packages(first) and _packages(second) else (None, None)
     if lead == "feature":
         return _feature(first, second, left, right)
     if lead in ("baseline", "reference"):
@@ -240,6 +249,8 @@ def _order(first: Observation, second: Observation, lead: str) -> tuple[Observat
     if lead == "side":
         if left is not None and right is not None:
             return (first, second) if (left.name, right.name) == ("before", "after") else (second, first)
+        if first.line != second.line or any("variant" in item.conditions for item in (first, second)):
+            return None, None
         side = left or right
         before_first = (side is left) == (side is not None and side.name == "before")
         return (first, second) if before_first else (second, first)
@@ -260,7 +271,20 @@ def _order(first: Observation, second: Observation, lead: str) -> tuple[Observat
         return (first, second) if left.name == "direct" else (second, first)
     if left.number is not None and right.number is not None:
         return (first, second) if left.number <= right.number else (second, first)
+    if lead in ("variant", "label") and not _told(left, right):
+        return None, None
     return _named(first, second, left, right)
+
+
+def _told(left: Condition, right: Condition) -> bool:
+    """Whether the two names themselves say which is the good side and which the bad one."""
+    good = bool(_GOOD.search(left.name)), bool(_GOOD.search(right.name))
+    bad = bool(_BAD.search(left.name)), bool(_BAD.search(right.name))
+    return (good[0] and bad[1] and not bad[0]) or (good[1] and bad[0] and not bad[1])
+
+
+def _packages(item: Observation) -> bool:
+    return any(kind.startswith("package:") for kind in item.conditions)
 
 
 def _feature(

@@ -18,7 +18,6 @@ def read(parts: list[Part], context: Context) -> ReadResult:
     out = ReadResult(readings=[], problems=[], nested=[])
     everything: list[Observation] = []
     differences: list[tuple[str, Pair]] = []
-    home: dict[int, str] = {}
     for part in parts:
         doc = document.take_apart(part)
         if doc.cut:
@@ -29,7 +28,6 @@ def read(parts: list[Part], context: Context) -> ReadResult:
         differences.extend((part.name, pair) for pair in found)
         out.readings.extend(_readings(doc, found))
         for item in doc.found:
-            home[id(item)] = part.name
             item.part = part.name
         everything.extend(doc.found)
     if len(parts) > 1:
@@ -64,8 +62,11 @@ def _readings(doc: Document, found: list[Pair]) -> Iterator[Reading]:
     curves = sweeps.of_observations(doc.found)
     for curve in curves:
         yield from emit.sweep(ref, curve)
+    count: dict[str, int] = {}
     for shape in (*shapes.of_sweeps(curves), *shapes.of_pairs(found), *worded.shapes(doc, found)):
-        yield emit.shape(ref, shape)
+        count[shape.fact] = count.get(shape.fact, 0) + 1
+        if count[shape.fact] <= worded.MAX_PER_FACT:
+            yield emit.shape(ref, shape)
     yield from worded.symptoms(doc, found)
     yield from match(ref, doc.lines)
 
