@@ -122,7 +122,7 @@ def _changed(text: str, item: Quantity) -> tuple[str, float] | None:
     if (
         hit
         and not re.match(r"^\s?(?:of|for|util|usage|hit|acceptance)\b", after)
-        and not (hit.groupdict().get("word") or "").lower() in ("over", "under", "above", "below", "up", "down", "lost")
+        and (hit.groupdict().get("word") or "").lower() not in ("over", "under", "above", "below", "up", "down", "lost")
     ):
         return _way(hit), abs(item.value)
     back = _BEFORE.search(front)
@@ -239,9 +239,9 @@ def _near(text: str, start: int, stop: int, found: list[Mention]) -> Mention | N
     for mention in found:
         if mention.metric in ("kv_usage", "running", "waiting", "errors", "temperature") and mention.stop > start:
             continue
-        if mention.stop <= start and not re.search(r"[;；.]", text[mention.stop : start]) and start - mention.stop < 70:
-            best = mention
-        elif (
+        if (
+            mention.stop <= start and not re.search(r"[;；.]", text[mention.stop : start]) and start - mention.stop < 70
+        ) or (
             mention.start >= stop
             and best is None
             and mention.start - stop < 26

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tools.contract import Reading, Source
 from tools.report import lexicon
@@ -73,10 +74,10 @@ def observation(ref: str, item: Observation) -> Iterator[Reading]:
         caveats.append(f"given as a range {item.low:g}–{item.high:g}")
     labels = _labels(item)
     source = words(ref, item.line, item.span)
-    common = {"labels": labels, "source": source, "caveats": tuple(caveats)}
+    common: dict[str, Any] = {"labels": labels, "source": source, "caveats": tuple(caveats)}
     method = f"read from the text as {metric.name['en']}" + (f", {item.stat}" if item.stat else "")
     if item.norm:
-        yield Reading(fact="said.reference", value=item.value, unit=item.unit, method=method, **common)  # type: ignore[arg-type]
+        yield Reading(fact="said.reference", value=item.value, unit=item.unit, method=method, **common)
         return
     if item.extra:
         yield Reading(
@@ -84,13 +85,13 @@ def observation(ref: str, item: Observation) -> Iterator[Reading]:
             value=item.value,
             unit="s",
             method=f"{method}; an amount that is added",
-            **common,  # type: ignore[arg-type]
+            **common,
         )
         return
-    yield Reading(fact=metric.said, value=item.value, unit=item.unit, method=method, **common)  # type: ignore[arg-type]
+    yield Reading(fact=metric.said, value=item.value, unit=item.unit, method=method, **common)
     live = _live(item, metric)
     if live:
-        yield Reading(fact=live, value=item.value, unit=item.unit, method=f"{method}; stated in words", **common)  # type: ignore[arg-type]
+        yield Reading(fact=live, value=item.value, unit=item.unit, method=f"{method}; stated in words", **common)
 
 
 def _live(item: Observation, metric: lexicon.Metric) -> str:
@@ -139,14 +140,14 @@ def pair(ref: str, item: Pair) -> Iterator[Reading]:
     if item.difference in DOUBTFUL:
         caveats.append(f"what differs between the two sides is not clear ({item.difference})")
     source = words(ref, item.line, item.span)
-    common = {"source": source, "labels": labels, "unit": "ratio", "caveats": tuple(caveats)}
-    yield Reading(fact=f"pair.{word}.ratio", value=round(item.ratio, 4), method=method, **common)  # type: ignore[arg-type]
+    common: dict[str, Any] = {"source": source, "labels": labels, "unit": "ratio", "caveats": tuple(caveats)}
+    yield Reading(fact=f"pair.{word}.ratio", value=round(item.ratio, 4), method=method, **common)
     if item.metric == "duration":
         inverse = f"inverse of the time for the same work, {method}"
-        yield Reading(fact="pair.throughput.ratio", value=round(1 / item.ratio, 4), method=inverse, **common)  # type: ignore[arg-type]
+        yield Reading(fact="pair.throughput.ratio", value=round(1 / item.ratio, 4), method=inverse, **common)
     if item.metric == "user_tps":
         inverse = f"inverse of the tokens per second of one request, {method}"
-        yield Reading(fact="pair.tpot.ratio", value=round(1 / item.ratio, 4), method=inverse, **common)  # type: ignore[arg-type]
+        yield Reading(fact="pair.tpot.ratio", value=round(1 / item.ratio, 4), method=inverse, **common)
 
 
 def sweep(ref: str, item: Sweep) -> Iterator[Reading]:
@@ -160,7 +161,7 @@ def sweep(ref: str, item: Sweep) -> Iterator[Reading]:
     if item.label:
         labels["at"] = item.label[:80]
     points = ", ".join(f"{x:g}: {y:g}" for x, y in list(zip(item.xs, item.ys, strict=True))[:12])
-    common = {
+    common: dict[str, Any] = {
         "source": words(ref, item.line, item.span),
         "labels": labels,
         "method": f"{item.metric} by {item.dimension} ({points})",
@@ -168,11 +169,11 @@ def sweep(ref: str, item: Sweep) -> Iterator[Reading]:
     }
     if item.metric == "user_tps":
         if item.ratio > 0:
-            yield Reading(fact="sweep.tpot.ratio", value=round(1 / item.ratio, 4), unit="ratio", **common)  # type: ignore[arg-type]
+            yield Reading(fact="sweep.tpot.ratio", value=round(1 / item.ratio, 4), unit="ratio", **common)
         return
-    yield Reading(fact=f"sweep.{word}.ratio", value=round(item.ratio, 4), unit="ratio", **common)  # type: ignore[arg-type]
+    yield Reading(fact=f"sweep.{word}.ratio", value=round(item.ratio, 4), unit="ratio", **common)
     if word == "throughput" and item.dimension == "concurrency":
-        yield Reading(fact="sweep.throughput.peak_at", value=item.peak_at, unit="requests", **common)  # type: ignore[arg-type]
+        yield Reading(fact="sweep.throughput.peak_at", value=item.peak_at, unit="requests", **common)
 
 
 def shape(ref: str, item: Shape) -> Reading:

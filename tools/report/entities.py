@@ -260,9 +260,9 @@ def _versions(text: str, free: object) -> list[Entity]:
             continue
         body = match[0].lstrip("=")
         before = text[max(0, match.start() - 24) : match.start()]
-        named = None
-        for named in _engine_pattern().finditer(before):
-            pass
+        named: re.Match[str] | None = None
+        for hit in _engine_pattern().finditer(before):
+            named = hit
         after = text[match.end() : match.end() + 12]
         if re.match(
             r"\s?(?:ms|us|µs|s\b|sec|min|h\b|%|x\b|×|tok|req|GB|MB|TB|GiB|MiB|Gb|W\b|MHz|GHz|C\b|T\b|t/s|tps|TPS|it/s|fold|times|倍|秒|毫秒|B\b)",
@@ -294,15 +294,15 @@ def _versions(text: str, free: object) -> list[Entity]:
             name = lexicon.names().engines[int(named.lastgroup[1:])].name if named and named.lastgroup and close else ""
             out.append(Entity("version", match.start() + len(match[0]) - len(body), match.end(), name, text=body))
     arrows = re.compile(
-        rf"(?<![\w./])(?P<a>\d\.\d{{1,3}}(?:\.\d+)?)\s?(?:-?->|→)\s?(?P<b>\d\.\d{{1,3}}(?:\.\d+)?(?:\.x)?)(?![\w./]|\s?(?:ms|s\b|%|x\b|tok|req|GB))"
+        r"(?<![\w./])(?P<a>\d\.\d{1,3}(?:\.\d+)?)\s?(?:-?->|→)\s?(?P<b>\d\.\d{1,3}(?:\.\d+)?(?:\.x)?)(?![\w./]|\s?(?:ms|s\b|%|x\b|tok|req|GB))"
     )
+    told = re.search(r"version|release|upgrad|regress|after|since|升级", text, re.IGNORECASE)
     for match in arrows.finditer(text):
         for group in ("a", "b"):
-            if not any(item.start <= match.start(group) < item.stop for item in out) and free(
-                match.start(group), match.end(group)
-            ):  # type: ignore[operator]
-                if re.search(r"version|release|upgrad|regress|after|since|升级", text, re.IGNORECASE):
-                    out.append(Entity("version", match.start(group), match.end(group), ""))
+            start, stop = match.start(group), match.end(group)
+            taken = any(item.start <= start < item.stop for item in out)
+            if not taken and told and free(start, stop):  # type: ignore[operator]
+                out.append(Entity("version", start, stop, ""))
     out.sort(key=lambda item: item.start)
     return out
 

@@ -91,9 +91,9 @@ def _declared(unit: str) -> tuple[str, float]:
 
 def stat_near(text: str, start: int, stop: int, inside: bool = True) -> str:
     """Statistic named right in front of, (for names) in, or behind ``text[start:stop]``; empty when none is."""
-    found = None
-    for found in _STAT.finditer(text, max(0, start - 12), stop if inside else start):
-        pass
+    found: re.Match[str] | None = None
+    for hit in _STAT.finditer(text, max(0, start - 12), stop if inside else start):
+        found = hit
     if found is None:
         found = _STAT.search(text, stop, min(len(text), stop + 8))
         if found and (

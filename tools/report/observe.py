@@ -7,13 +7,13 @@ import re
 from msgspec import Struct, field
 
 from tools.report import compare, conditions, entities, lexicon, metrics, quantities, spans
+from tools.report.attach import attach, groups
 from tools.report.conditions import Condition
+from tools.report.elliptic import aligned, elliptic_mark, elliptic_value
 from tools.report.metrics import Mention
 from tools.report.quantities import Quantity
 from tools.report.spans import Sentence
 
-_CHUNK = re.compile(r"(?<!\d)[,，]|[,，](?!\d{3}(?!\d))|[;；:：()（）。]|\s(?:and|while|but|whereas)\s")
-_AT = re.compile(r"\b(?:at|for|with|on|in|to)\s(?:about |around |~)?$|[@(=]\s?$|在\s?$", re.IGNORECASE)
 _ZERO = re.compile(
     r"\b(?:no|zero|without(?: any)?|never any|not a single)\s(?P<what>(?:\w+\s)?(?:pre-?emptions?|errors?|time-?outs?|failures?|failed requests|retries|waiting(?: requests)?|queued requests|restarts?))\b"
     r"|\b(?:nothing|no (?:requests?|one))\s(?:is |was |are |were )?(?P<wait>waits?|waiting|queued|queues?|pending)\b"
@@ -28,7 +28,6 @@ _ZERO_OF = (
     ("restarts", r"restart|重启"),
     ("errors", r"err|fail|报错|错误|失败"),
 )
-NUMERIC = ("concurrency", "context", "prompt_tokens", "gpus", "power_cap", "run", "uptime")
 _STICKY = (
     "version",
     "feature",
@@ -129,17 +128,17 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
     ratio_spans = compare.ratio_spans(plain, parsed.quantities)
     values: list[tuple[Quantity, Mention]] = []
     taken: list[Quantity] = []
-    series = _aligned(parsed, scope)
+    series = aligned(parsed, scope)
     for item in parsed.quantities:
         if any(start <= item.start < stop for start, stop in ratio_spans) or _is_mark(item, marks):
             continue
         if spans.mode_at(parsed.clauses, item.start, item.stop, text) in ("asked", "advised"):
             continue
-        if item.dim == "plain" and not series and _elliptic_mark(plain, item, marks, scope, parsed.quantities):
+        if item.dim == "plain" and not series and elliptic_mark(plain, item, marks, scope, parsed.quantities):
             continue
         mention = metrics.choose(plain, item, parsed.mentions, taken) if not series else scope.mention
         if mention is None and item.dim == "plain":
-            mention = _elliptic_value(plain, item, values, scope, marks)
+            mention = elliptic_value(plain, item, values, scope, marks)
         elif (
             mention is None
             and item.dim == scope.last[1]
@@ -181,101 +180,10 @@ def _allowed(mention: Mention, item: Quantity, text: str) -> bool:
     return item.dim != "count" or _counted(mention, item, text)
 
 
-def _aligned(parsed: Parsed, scope: Scope) -> list[tuple[Quantity, Condition]]:
-    """``Behind the proxy: 65/68, 66/79, 158/473``: bare figures in the order of the conditions of the line before."""
-    if len(scope.series) < 2 or parsed.mentions or scope.mention is None or scope.mention.unit is None:
-        return []
-    if any(item.dim != "plain" for item in parsed.quantities):
-        return []
-    groups = _groups(parsed.plain, parsed.quantities)
-    if len(groups) != len(scope.series):
-        return []
-    return [(item, condition) for group, condition in zip(groups, scope.series, strict=True) for item in group]
-
-
-def _groups(text: str, found: list[Quantity]) -> list[list[Quantity]]:
-    """Quantities joined by a slash belong together (``p50/p95``)."""
-    out: list[list[Quantity]] = []
-    for item in found:
-        if out and text[out[-1][-1].stop : item.start].strip() == "/":
-            out[-1].append(item)
-        else:
-            out.append([item])
-    return out
-
-
 def _is_mark(item: Quantity, marks: list[Condition]) -> bool:
     return any(mark.number is not None and mark.start < item.stop and item.start < mark.stop for mark in marks) or any(
         mark.kind == "uptime" and mark.start <= item.start < mark.stop for mark in marks
     )
-
-
-def _elliptic_mark(text: str, item: Quantity, marks: list[Condition], scope: Scope, found: list[Quantity]) -> bool:
-    """``12 at 5``, ``32K 640 tok/s``: a bare number that repeats the kind of the last numeric condition."""
-    kinds = [
-        mark.kind for mark in marks if mark.number is not None and mark.kind in NUMERIC and mark.start < item.start
-    ]
-    kind = kinds[-1] if kinds else scope.numeric
-    kilo = bool(re.search(r"[kK]$", text[item.start : item.stop]))
-    if kilo and (kind == "context" or "context" in text.lower() or "prompt" in text.lower()):
-        following = min((other.start for other in found if other.start >= item.stop), default=len(text))
-        if following - item.stop > 3 and not _AT.search(text[max(0, item.start - 12) : item.start]):
-            return False
-        value = number_of(text[item.start : item.stop])
-        marks.append(Condition("context", item.start, item.stop, text[item.start : item.stop], value))
-        marks.sort(key=lambda mark: (mark.start, mark.stop))
-        return True
-    before = text[max(0, item.start - 12) : item.start]
-    if not _AT.search(before) or re.search(r"\bto\s$|\($", before[-4:]):
-        return False
-    if not kind or item.raw != int(item.raw):
-        return False
-    marks.append(Condition(kind, item.start, item.stop, text[item.start : item.stop], item.value))
-    marks.sort(key=lambda mark: (mark.start, mark.stop))
-    return True
-
-
-def number_of(text: str) -> float:
-    """``32K`` as a context size."""
-    return conditions.number(re.sub(r"[^\d.,]", "", text), "k" if re.search(r"[kK]", text) else None)
-
-
-def _elliptic_value(
-    text: str, item: Quantity, values: list[tuple[Quantity, Mention]], scope: Scope, marks: list[Condition]
-) -> Mention | None:
-    """Bare numbers that repeat metric and unit of the figure before: ``12 at 5``, ``(README 64.4)``, ``others get 67``."""
-    if values:
-        last, mention = values[-1]
-        dim = last.dim if last.dim != "plain" else (mention.unit or ("", 1.0))[0]
-        scale = last.value / last.raw if last.raw and last.dim != "plain" else (mention.unit or ("", 1.0))[1]
-        known = (mention.metric, dim, scale)
-    else:
-        known = scope.last
-    if not known[0] or not known[1]:
-        return None
-    tail = text[item.stop : item.stop + 22]
-    head = text[max(0, item.start - 44) : item.start]
-    repeats = bool(values) and re.match(r"\s?(?:at|for|with|@|\(at)\s(?:concurrency\s)?\d", tail, re.IGNORECASE)
-    bracket = bool(values) and re.search(r"\((?P<word>[\w\s:']{0,24})$", head) and re.match(r"\s?\)", tail)
-    told = re.search(
-        r"\b(?:gets?|got|reports?|reached?|reaches|sees?|saw|have|had|was|were|did|do|does|claims?|shows?|measured?)\s(?:about |around |roughly |only |just |~)?$",
-        head,
-        re.I,
-    )
-    sided = told and re.match(r"\s?(?:$|[.,;)]|on\b|with\b|for\b|here\b|before\b|now\b)", tail)
-    named = (
-        bool(values)
-        and any(mark.number is not None and 0 <= item.start - mark.stop <= 2 for mark in marks)
-        and re.match(r"\s?(?:$|[,.;，。)])", tail)
-    )
-    if not (
-        repeats
-        or bracket
-        or named
-        or (sided and any(mark.kind in ("reference", "side") and mark.start < item.start for mark in marks))
-    ):
-        return None
-    return Mention(known[0], item.start, item.start, "", (known[1], known[2]))
 
 
 def _counted(mention: Mention, item: Quantity, text: str) -> bool:
@@ -291,11 +199,6 @@ def _counted(mention: Mention, item: Quantity, text: str) -> bool:
     if item.noun in named:
         return mention.metric == named[item.noun]
     return item.noun in ("requests", "concurrency") and mention.metric in ("running", "waiting")
-
-
-def _chunks(text: str) -> list[tuple[int, int]]:
-    edges = [0, *(found.end() for found in _CHUNK.finditer(text)), len(text)]
-    return [(start, stop) for start, stop in zip(edges, edges[1:], strict=False) if stop > start]
 
 
 _UNITS = {
@@ -339,10 +242,10 @@ def _observation(
         line, span = value_line, value_span
     stat = metrics.stat_near(text, item.start, item.stop, inside=False) or mention.stat
     if mention.stats:
-        group = next((group for group in _groups(parsed.plain, parsed.quantities) if item in group), [item])
+        group = next((group for group in groups(parsed.plain, parsed.quantities) if item in group), [item])
         place = group.index(item)
         stat = mention.stats[place] if len(group) == len(mention.stats) else stat
-    found = _attach(text, item, marks, values, scope, host)
+    found = attach(text, item, marks, values, scope, host)
     seen = Observation(
         metric,
         value,
@@ -376,96 +279,6 @@ def _stretch(parsed: Parsed, item: Quantity, mention: Mention) -> tuple[int, int
 def _unit(metric: str) -> str:
     return (
         "count" if metric in ("running", "waiting", "preemptions", "errors", "timeouts", "retries", "restarts") else ""
-    )
-
-
-def _attach(
-    text: str,
-    item: Quantity,
-    marks: list[Condition],
-    values: list[tuple[Quantity, Mention]],
-    scope: Scope,
-    host: Observation | None,
-) -> dict[str, Condition]:
-    """Conditions of one figure: those of its own chunk, then those in front in the sentence, then the header's."""
-    found: dict[str, Condition] = dict(scope.header)
-    parts = _chunks(text)
-    own = next((part for part in parts if part[0] <= item.start < part[1]), (0, len(text)))
-    group = next((group for group in _groups(text, [value for value, _ in values]) if item in group), [item])
-    start, stop = group[0].start, group[-1].stop
-    others = sorted(value.start for value, _ in values if value not in group)
-    bracket = text.rfind("(", 0, start) if text.rfind("(", 0, start) > text.rfind(")", 0, start) else -1
-    for mark in marks:
-        if mark.stop > start or (mark.kind in ("reference", "side") and not _in_reach(text, mark, item)):
-            continue
-        # A marker that stands behind another figure in that figure's chunk belongs to that figure.
-        chunk = next((part for part in parts if part[0] <= mark.start < part[1]), own)
-        if chunk != own and bracket < 0 and mark.kind != "gpu" and _trails(text, mark, chunk, others):
-            continue
-        found[mark.kind] = mark
-    following = min(
-        (other for other in others if other >= stop and not _bracketed(text, stop, other)), default=len(text)
-    )
-    reach = own[1]
-    if bracket < 0 and text[own[1] - 1 : own[1]] == "(":
-        close = text.find(")", own[1])
-        reach = next((part[1] for part in parts if close >= 0 and part[0] <= close + 1 < part[1]), own[1])
-    for mark in marks:
-        if mark.start == item.start and mark.stop == item.start:
-            found[mark.kind] = mark
-        elif stop <= mark.start < min(following, reach) and not _foreign(text, mark, stop):
-            found[mark.kind] = mark
-    if bracket >= 0 and host is not None and "reference" not in found and "side" not in found:
-        for kind, mark in host.conditions.items():
-            found.setdefault(kind, mark)
-        _like_before(text, bracket, marks, found)
-    return found
-
-
-def _trails(text: str, mark: Condition, chunk: tuple[int, int], others: list[int]) -> bool:
-    """Whether a marker stands behind a figure of its own chunk, or right behind that figure's brackets."""
-    if any(chunk[0] <= other < mark.start for other in others):
-        return True
-    return text[chunk[0] - 1 : chunk[0]] == ")" and any(other < chunk[0] for other in others)
-
-
-def _bracketed(text: str, stop: int, other: int) -> bool:
-    return text.rfind("(", stop, other) > text.rfind(")", stop, other)
-
-
-def _foreign(text: str, mark: Condition, stop: int) -> bool:
-    """A marker behind a figure that belongs to another one: it has its own figure, or speaks of others far away."""
-    if mark.kind in ("reference", "side") and _owns(text, mark):
-        return True
-    if mark.kind == "reference":
-        return mark.start - stop > 30
-    return "(" in text[stop : mark.start] and mark.kind not in ("side", *NUMERIC) and ")" not in text[stop : mark.start]
-
-
-def _owns(text: str, mark: Condition) -> bool:
-    """``README 64.4``: the marker has its own figure right behind it."""
-    return bool(re.match(r"\s?(?:says|shows|is|about|around|~|:)?\s?\d", text[mark.stop : mark.stop + 12]))
-
-
-def _like_before(text: str, bracket: int, marks: list[Condition], found: dict[str, Condition]) -> None:
-    """A bare bracketed figure plays the part of the first bracketed figure of the sentence (``(README 64.4) … (116.8)``)."""
-    first = text.find("(")
-    if first < 0 or first == bracket:
-        return
-    close = text.find(")", first)
-    for mark in marks:
-        if first < mark.start < close and mark.kind == "reference":
-            found["reference"] = mark
-
-
-def _in_reach(text: str, mark: Condition, item: Quantity) -> bool:
-    between = text[mark.stop : item.start]
-    if mark.kind == "side":
-        return not re.search(r"[;；.]|\bbut\b|\bnow\b|\bthen\b|现在", between, re.IGNORECASE)
-    return not re.search(
-        r"[;；.]|,\s(?:but|i|we|my|our|mine|ours|here)\b|\b(?:not|instead of|rather than|but)\b|\)",
-        between,
-        re.IGNORECASE,
     )
 
 

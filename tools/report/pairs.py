@@ -310,10 +310,8 @@ def _feature(
 def _named(
     first: Observation, second: Observation, left: Condition, right: Condition
 ) -> tuple[Observation, Observation]:
-    if (
-        _GOOD.search(right.name)
-        and not _GOOD.search(left.name)
-        or (_BAD.search(left.name) and not _BAD.search(right.name))
+    if (_GOOD.search(right.name) and not _GOOD.search(left.name)) or (
+        _BAD.search(left.name) and not _BAD.search(right.name)
     ):
         return second, first
     return first, second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import lru_cache
 
@@ -197,10 +198,8 @@ def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
     out: list[Quantity] = []
     for item in found:
         last = out[-1] if out else None
-        if (
-            last is not None
-            and item.dim not in ("plain",)
-            or (last is not None and last.dim == "plain" and item.dim == "plain")
+        if (last is not None and item.dim not in ("plain",)) or (
+            last is not None and last.dim == "plain" and item.dim == "plain"
         ):
             assert last is not None
             link = text[last.stop : item.start]
@@ -241,7 +240,7 @@ def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
 def changes(text: str, found: list[Quantity]) -> list[Change]:
     """Explicit comparisons between neighbours: ``from A to B``, ``A → B``, ``B instead of A``, ``B (was A)``."""
     out: list[Change] = []
-    for left, right in zip(found, found[1:], strict=False):
+    for left, right in itertools.pairwise(found):
         link = text[left.stop : right.start]
         if len(link) > MAX_GAP:
             continue

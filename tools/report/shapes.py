@@ -177,12 +177,11 @@ def _constant(found: list[Pair]) -> list[Shape]:
                 text = f"extra TTFT {min(extra) * 1000:.0f}–{max(extra) * 1000:.0f} ms at {len(loads)} loads"
                 out.append(Shape("shape.constant_extra_ttft", typical[0].line, typical[0].span, text))
                 continue
-        ends = [
-            pair
-            for pair in by_difference.get((difference, "e2e"), [])
+        ends = list(
+            by_difference.get((difference, "e2e"), [])
             + by_difference.get((difference, "tpot"), [])
             + by_difference.get((difference, "itl"), [])
-        ]
+        )
         if extra and min(extra) >= shapes.constant_min_s and any(abs(pair.ratio - 1) <= shapes.same for pair in ends):
             out.append(
                 Shape(

@@ -6,6 +6,7 @@ to its longest piece on one line.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -71,7 +72,7 @@ def sentences(block: Block, number: int, section: int) -> Iterator[Sentence]:
         body = line.text
         column = len(body) - len(body.lstrip())
         mark = re.match(r"^\s*(?:#{1,6}\s+|>\s?|(?:[-*+•]|\d{1,2}[.)、])\s+)*(?:\[[ xX]\]\s+)?", body)
-        if mark and mark.end() > column and line is block.lines[0] or (mark and block.kind == "quote"):
+        if (mark and mark.end() > column and line is block.lines[0]) or (mark and block.kind == "quote"):
             column = mark.end()
         starts.append((len(text), line.no, column))
         lines[line.no] = body
@@ -133,7 +134,7 @@ def clauses(sentence: Sentence) -> list[Clause]:
     edges.append(len(text))
     out: list[Clause] = []
     asked_from = _question_start(text, edges)
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         body = text[start:stop]
         mode = _mode(body)
         if asked_from is not None and start >= asked_from and mode == "said":
@@ -165,7 +166,7 @@ def _question_start(text: str, edges: list[int]) -> int | None:
             return None
         starts = [edge for edge in edges[:-1] if edge <= found.start()]
         return starts[-1] if starts else 0
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         piece = text[start:stop].lstrip(" \"'*_`(,")
         if lexicon.cue("question.polar").match(piece) or lexicon.cue("question.open").match(piece):
             return start
