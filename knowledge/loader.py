@@ -87,7 +87,7 @@ def _stamp(roots: Iterable[Path]) -> str:
 def _content_version(roots: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for root in roots:
-        for kind in _KINDS:
+        for kind in (*_KINDS, "config", "metrics", "hardware", "models", "kernels", "lexicon"):
             for path in yaml_files(root, kind):
                 digest.update(path.relative_to(root).as_posix().encode())
                 digest.update(path.read_bytes())

@@ -140,14 +140,14 @@ def combine(items: list[Evidence], how: Combine) -> tuple[Any, tuple[str, ...]]:
         return None, ()
     if len(items) == 1:
         return items[0].value, (items[0].id,)
+    if how in ("first", "last"):
+        pick = items[0] if how == "first" else items[-1]
+        return pick.value, (pick.id,)
     if all(isinstance(i.value, bool) for i in items):
         hits = [i for i in items if i.value]
         if how == "all":
             return len(hits) == len(items), tuple(i.id for i in items)
         return (True, tuple(i.id for i in hits[:4])) if hits else (False, tuple(i.id for i in items[:4]))
-    if how in ("first", "last"):
-        pick = items[0] if how == "first" else items[-1]
-        return pick.value, (pick.id,)
     numeric = [i for i in items if isinstance(i.value, (int, float)) and not isinstance(i.value, bool)]
     if len(numeric) != len(items):
         return items[-1].value, (items[-1].id,)

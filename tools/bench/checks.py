@@ -132,6 +132,13 @@ def _within(run: Run) -> Iterator[Finding]:
         yield Finding(
             "output_tokens_spread", round((high - low) / high, 4), f"output lengths {low:g} to {high:g} in one run"
         )
+    inputs = run.lists.get("input", [])
+    if len(inputs) >= 8 and max(inputs) > 0:
+        low, high = quantile(sorted(inputs), 0.05), quantile(sorted(inputs), 0.95)
+        how = f"p5 to p95 of the prompt lengths of one run: {low:g} to {high:g}"
+        yield Finding("input_tokens_spread", round((high - low) / high, 4), how)
+    if run.retries is not None:
+        yield Finding("retries", run.retries, "requests that repeat an earlier attempt of the same one")
     first = warm_share(run.lists.get("ttft", []))
     if first is not None:
         how = "first TTFT ÷ median of the others"

@@ -35,6 +35,7 @@ class Run(Struct):
     errors: dict[str, int] = {}
     lists: dict[str, list[float]] = {}
     rate_is_inf: bool = False
+    retries: int | None = None
     approximate: set[str] = set()
 
     def put(self, found: Field, value: float, line: int = 0, *, over: bool = True) -> None:

@@ -293,6 +293,8 @@ def _of_requests(items: list[dict[str, Any]], name: str, ref: str, wall: float |
             text = str(item.get("error") or f"HTTP {item.get('status')}")[:200]
             run.errors[text] = run.errors.get(text, 0) + 1
     retries = sum(1 for i in items if (number(i.get("attempt")) or 0) > 0)
+    if any("attempt" in i for i in items):
+        run.retries = retries
     if retries:
         run.caveats.append(f"{retries} of {len(items)} requests are repeats of an earlier attempt")
     arrivals = sorted((number(i.get("arrival")) or 0.0, number(i.get("ttft"))) for i in good)

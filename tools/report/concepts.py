@@ -1,0 +1,69 @@
+"""Claims in a person's words → yes/no facts with verbatim spans (``knowledge/signatures/report_*.yaml``).
+
+A claim that is denied in its own clause, asked, supposed or quoted as advice is not an observation and leaves no fact.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from knowledge import load
+from knowledge.schema import Signature
+from tools.contract import Reading, Source
+from tools.report.spans import Clause, Sentence, clauses, denied, mode_at
+
+MAX_LINES = 3000
+_CUT = re.compile(r"(?<=[.!?。！？；])\s+|(?<=[。！？；])")
+
+
+@lru_cache(maxsize=1)
+def patterns() -> tuple[tuple[Signature, re.Pattern[str]], ...]:
+    """Report signatures with their compiled patterns; one that does not compile is the linter's finding, not ours."""
+    out = []
+    for signature in load().signatures.values():
+        if "report" in signature.where:
+            try:
+                out.append((signature, re.compile(signature.pattern, 0 if signature.case else re.IGNORECASE)))
+            except re.error:
+                continue
+    return tuple(out)
+
+
+def match(ref: str, lines: list[tuple[int, str]]) -> list[Reading]:
+    """One reading per claimed fact: its first undenied, unhedged mention. ``lines``: numbered prose and table lines."""
+    found: dict[str, Reading] = {}
+    for number, line in lines[:MAX_LINES]:
+        start = 0
+        for cut in [*(m.end() for m in _CUT.finditer(line)), len(line)]:
+            text = line[start:cut]
+            start = cut
+            if len(text.strip()) >= 4:
+                _sentence(ref, number, text, found)
+    return list(found.values())
+
+
+def _sentence(ref: str, number: int, text: str, found: dict[str, Reading]) -> None:
+    parts: list[Clause] | None = None
+    for signature, pattern in patterns():
+        if signature.fact in found:
+            continue
+        hit = pattern.search(text)
+        if hit is None or hit.end() == hit.start():
+            continue
+        if parts is None:
+            sentence = Sentence(text=text, starts=[(0, number, 0)], lines={number: text})
+            parts = clauses(sentence)
+        if mode_at(parts, hit.start(), hit.end(), text) in ("asked", "supposed", "advised"):
+            continue
+        if denied(text, parts, hit.start(), hit.end()):
+            continue
+        span = text[hit.start() : hit.end()].strip()
+        if not span:
+            continue
+        found[signature.fact] = Reading(
+            fact=signature.fact,
+            value=signature.value,
+            source=Source(kind="words", ref=ref, line=number, span=span),
+            method=f"claim {signature.id}",
+        )
