@@ -1,4 +1,4 @@
-"""Speed and memory of the log reader on a made log: ``python -m evals.bench.logs [MB]``.
+"""Speed and memory of the log reader on a made log: ``python -m evals.bench.logs [MB] [mixed|unique]``.
 
 The log mixes what big logs hold: access lines, statistics lines, request lines with identifiers, warnings, tracebacks
 of interleaved processes and progress bars. It is written to a temporary file in a stream; a child process reads it.
@@ -101,7 +101,7 @@ def measure(megabytes: int, kind: str) -> dict[str, float]:
 def main() -> None:
     """Print one JSON line per kind of log."""
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 64
-    for kind in ("mixed", "unique"):
+    for kind in sys.argv[2:3] or ("mixed", "unique"):
         print(json.dumps({"kind": kind, **measure(megabytes, kind)}), flush=True)
 
 

@@ -109,6 +109,8 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
     if origin is not None and scan.last_time is not None and scan.last_time > origin:
         clock = "Unix time" if scan.clock == "iso" else "a clock without year or zone"
         yield make("log.duration_s", round(scan.last_time - origin, 3), 1, f"first to last time stamp, {clock}")
+    if scan.last_text:
+        yield make("log.last_line", scan.last_text[:SPAN], scan.last_line, "last line that is not blank")
     last_running: float | None = None
     for series in scan.series.values():
         yield from series.readings(ref, origin, life.version)

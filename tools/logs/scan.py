@@ -23,7 +23,8 @@ _DIGITS = b"0123456789"
 
 _HTTP = re.compile(r'"(?:GET|POST|PUT|DELETE|HEAD|OPTIONS|PATCH) (\S{1,2000}) HTTP/[\d.]{1,3}" (\d{3})\b')
 _FLAG = re.compile(r" (UT|UO|UF|UC|UH|URX|UR|LR|NR|RL|DC|SI|DPE|UPE)(?:,[A-Z,]{1,30})?(?= |$)")
-_ID = re.compile(rb"[0-9a-f][0-9a-f-]{15,}|(?:chatcmpl|cmpl|req|batch|resp)[-_][\w-]{8,}")
+_ID = re.compile(rb"[0-9a-f][0-9a-f-]{15,}|(?:req|batch|resp)[-_][\w-]{8,}")
+_COMPLETION = re.compile(rb"cmpl-[\w-]*")
 MAX_ID_LINE = 240
 _PROBE = re.compile(
     r"^/(?:health|healthz|ping|metrics|ready|readyz|livez|live|liveness|readiness|v1/models/?|is_sleeping)\b"
@@ -43,14 +44,14 @@ SKIP, HTTP, CLUSTER, FULL = range(4)
 class Kind:
     """What is known about one kind of line."""
 
-    __slots__ = ("alarm", "candidates", "clock", "cluster", "handler", "life", "probe", "way")
+    __slots__ = ("alarm", "candidates", "clock", "cluster", "handler", "life", "probe", "rare", "way")
 
     def __init__(self, way: int, clock: str = "") -> None:
         self.way, self.clock = way, clock
         self.cluster: Cluster | None = None
         self.alarm = self.handler = ""
         self.candidates: tuple[int, ...] = ()
-        self.probe = self.life = False
+        self.probe = self.life = self.rare = False
 
 
 _PLAIN = {clock: Kind(SKIP, clock) for clock in ("", "md", "iso", "kernel")}
@@ -98,6 +99,7 @@ class Scan:
         self.first_time: float | None = None
         self.last_time: float | None = None
         self.clock = ""
+        self.serving = False
         self.last_text = ""
         self.last_line = 0
         self._stamp = b""
@@ -108,38 +110,44 @@ class Scan:
         """One block of lines, ``number`` being the first one's."""
         kinds = self._kinds
         full = self._full
-        traces = self.traces
-        latest: tuple[int, bytes, Kind] | None = None
+        opened = self.traces.opened
+        codes = self.codes
+        latest, clock = b"", ""
         at = number
         for raw in block:
             key = raw.translate(None, _DIGITS)
             kind = kinds.get(key)
             if kind is None:
-                short = _ID.sub(b"", raw) if len(raw) <= MAX_ID_LINE else raw
-                if short is not raw:
-                    key = short.translate(None, _DIGITS)
+                # lines that differ only in an identifier are one kind
+                ident = raw.find(b"cmpl-")
+                if ident >= 0 and (found := _COMPLETION.match(raw, ident)):
+                    key = (raw[:ident] + raw[found.end() :]).translate(None, _DIGITS)
+                    kind = kinds.get(key)
+                elif len(raw) <= MAX_ID_LINE:
+                    key = _ID.sub(b"", raw).translate(None, _DIGITS)
                     kind = kinds.get(key)
             if kind is None:
                 self._new(raw, key, at)
-            elif kind.way == SKIP:
-                if traces.is_open:
-                    full(raw, at, kind)
-                elif kind.clock:
-                    latest = (at, raw, kind)
             elif kind.way == HTTP:
-                self._http(raw, at, kind)
-            elif kind.way == CLUSTER and not traces.is_open:
+                # the common access line, done here because a call would cost as much as the work
+                mark = raw.find(b'" ', raw.find(b" HTTP/")) + 2
+                seen = codes.get(raw[mark : mark + 3])
+                if seen is None or kind.rare or not self.serving:
+                    self._http(raw, at, kind)
+                else:
+                    seen[0] += 1
+            elif opened or kind.way == FULL:
+                full(raw, at, kind)
+            else:
+                if kind.clock:
+                    latest, clock = raw, kind.clock
                 if kind.cluster is not None:
                     (self.errors if kind.alarm == "error" else self.warnings).again(kind.cluster, at)
-                if kind.clock:
-                    latest = (at, raw, kind)
-            else:
-                full(raw, at, kind)
             at += 1
         self.lines += len(block)
-        traces.expire(at)
-        if latest is not None:
-            self._tick(self._time(latest[1], latest[2].clock), latest[2].clock)
+        self.traces.expire(at)
+        if latest:
+            self._tick(self._time(latest, clock), clock)
         self._remember(at, block)
 
     def _remember(self, after: int, block: list[bytes]) -> None:
@@ -180,8 +188,9 @@ class Scan:
         seen[0] += 1
         if kind.alarm:
             self.flags.setdefault(kind.alarm, [0, line])[0] += 1
-        if not kind.probe and self.life.phase != "serving":
+        if not kind.probe:
             self.life.phase = "serving"
+            self.serving = True
 
     # ── a kind of line that was not seen before ──────────────────────────────────────────────────────────────
     def _new(self, raw: bytes, key: bytes, at: int) -> None:
@@ -204,9 +213,10 @@ class Scan:
         http = _HTTP.search(text) if '"' in text else None
         if http and not candidates:
             kind = Kind(HTTP, line.clock)
-            kind.probe = bool(_PROBE.match(http[1]))
+            kind.probe = kind.rare = bool(_PROBE.match(http[1]))
             flag = _FLAG.match(text, http.end())
             kind.alarm = flag[1] if flag else ""
+            kind.rare = kind.rare or bool(flag)
             return kind
         life = tells(text, self.life.phase)
         alarm = self._alarm(line)
@@ -243,6 +253,7 @@ class Scan:
         process = f"{line.process} {line.rank}".strip()
         if kind.life:
             life.feed(text, at, line.pid, line.process, time)
+            self.serving = False
         if kind.handler:
             self._handle(kind.handler, line, at)
         hit_any = False

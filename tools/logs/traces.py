@@ -81,33 +81,31 @@ class _Open(Struct):
 
 
 class Traces:
-    """Tracebacks of interleaved processes. Bodies of more than 2000 tracebacks are no longer followed."""
+    """Tracebacks of interleaved processes; ``opened``: those whose end has not come, by process.
+
+    Bodies of more than 2000 tracebacks are no longer followed.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self.opened: dict[str, _Open] = {}
         self.first: Trace | None = None
         self.first_follow_up: Trace | None = None
         self.last: Trace | None = None
         self.count = 0
         self.kinds: dict[str, int] = {}
 
-    @property
-    def is_open(self) -> bool:
-        """Whether some process is in the middle of a traceback."""
-        return bool(self._open)
-
     def feed(self, text: str, line: int, process: str, time: float | None, *, level: str = "", phase: str = "") -> bool:
         """One message; whether it belonged to a traceback or named an exception."""
-        state = self._open.get(process)
+        state = self.opened.get(process)
         if START in text:
-            if self.count < MAX_TRACES and len(self._open) < MAX_OPEN:
-                self._open[process] = _Open(line=line, time=time, frames=[], phase=phase)
+            if self.count < MAX_TRACES and len(self.opened) < MAX_OPEN:
+                self.opened[process] = _Open(line=line, time=time, frames=[], phase=phase)
             return True
         bare = text.strip()
         if state is not None:
             state.count += 1
             if state.count > MAX_LINES:
-                del self._open[process]
+                del self.opened[process]
                 return False
             found = _FRAME.match(text)
             if found:
@@ -122,7 +120,7 @@ class Traces:
             if "direct cause of the following exception" in text:
                 return True
             if _EXCEPTION.match(bare):
-                del self._open[process]
+                del self.opened[process]
                 self._close(bare, line, process, state)
                 return True
             return level in ("", "error", "critical")  # source lines and notes; anything else is interleaved
@@ -158,8 +156,8 @@ class Traces:
 
     def expire(self, line: int) -> None:
         """Give up on tracebacks whose end did not come within 4000 lines."""
-        for process in [name for name, state in self._open.items() if line - state.line > MAX_LINES]:
-            del self._open[process]
+        for process in [name for name, state in self.opened.items() if line - state.line > MAX_LINES]:
+            del self.opened[process]
 
     @property
     def follow_ups(self) -> int:
