@@ -83,6 +83,9 @@ _DRAFT = re.compile(
     r"\b(?:mtp|eagle\d?|n-?gram|draft(?:er|ing)?|spec(?:ulation|ulative)?|num_spec\w*|k|gamma)\b[^,;.]{0,24}?\b(?:n\s?=\s?|with |of |=\s?|,\s?)(?P<n>\d{1,2})\b(?!\.\d|\s?(?:%|ms|tok\w*/|requests|clients|users|GB))",
     re.IGNORECASE,
 )
+# "with the drafter … without it": the feature named before is meant.
+_PRONOUN = re.compile(r"\b(?:(?P<on>with)|without) it\b(?! \w+s\b)|不开(?=\s|\d|[，,])", re.IGNORECASE)
+_CAPACITY = re.compile(r"\b(?:kv|cache|pool)\b[\w\s-]{0,20}\b(?:size|capacity|tokens?)\b[^.;,]*$", re.IGNORECASE)
 _SECONDS = {
     "m": 60.0,
     "h": 3600.0,
@@ -207,6 +210,8 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
     for pattern, kind in ((_OUT, "output_tokens"), (_IN, "prompt_tokens"), (_CONTEXT, "context"), (_AT_K, "context")):
         for found in pattern.finditer(text):
             key = next((name for name in ("n", "n2", "n3") if found.groupdict().get(name)), "n")
+            if _CAPACITY.search(text[max(0, found.start() - 60) : found.start()]):
+                continue
             what = (found.groupdict().get("what") or "").lower()
             if what.startswith(("prompt", "input", "prefix")) and not (found["k"] or found["tok"]):
                 continue
@@ -280,8 +285,8 @@ def feature_marks(text: str) -> list[Condition]:
         elif _WITH.search(before) or _ON_BEHIND.match(after):
             out.append(Condition("feature", found.start(), found.end(), name, on=True))
     if out:
-        for found in re.finditer(r"不开(?=\s|\d|[，,])", text):
-            out.append(Condition("feature", found.start(), found.end(), out[0].name, on=False))
+        for found in _PRONOUN.finditer(text):
+            out.append(Condition("feature", found.start(), found.end(), out[0].name, on=bool(found["on"])))
     base = _BASELINE.match(text)
     if base:
         out.append(Condition("baseline", base.start(), base.end(), "baseline"))

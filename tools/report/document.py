@@ -11,7 +11,7 @@ from tools.report import blocks, compare, observe, spans, tables
 from tools.report.compare import Ratio
 from tools.report.observe import Observation, Parsed, Scope
 
-MAX_LINES = 6000
+MAX_LINES = 2000
 MAX_NESTED = 200
 _OPERATION_S = 0.001
 _SIZE = re.compile(r"^\d+(?:\.\d+)? ?[KMG]i?B?$")

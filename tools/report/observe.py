@@ -165,8 +165,8 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
 
 
 def _allowed(mention: Mention, item: Quantity, text: str) -> bool:
-    if mention.metric in ("running", "waiting") and re.match(
-        r"\s?(?:samples|lines|points|scrapes|entries)\b", text[item.stop : item.stop + 10], re.IGNORECASE
+    if mention.metric in ("running", "waiting") and re.search(
+        r"\d\s?(?:samples|lines|points|scrapes|entries)\b", text[item.start : item.stop + 10], re.IGNORECASE
     ):
         return False
     if item.dim in ("tokens", "factor", "bits_per_s") and mention.metric not in (

@@ -1,0 +1,186 @@
+"""What a person wrote becomes facts with verbatim spans; what is asked, advised or denied does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.contract import Context, Reading, ReadResult
+from tools.part import Part
+from tools.report.read import read
+from tools.report.sniff import sniff
+
+
+def run(text: str, name: str = "report.md") -> ReadResult:
+    return read([Part(name=name, data=text.encode())], Context())
+
+
+def of(result: ReadResult, fact: str) -> list[Reading]:
+    return [item for item in result.readings if item.fact == fact]
+
+
+def values(text: str, fact: str) -> list[object]:
+    return [item.value for item in of(run(text), fact)]
+
+
+def test_feature_pair_gives_ratios_difference_and_unequal_lengths() -> None:
+    text = (
+        "vLLM 0.5.0 on an A100, 2,000 requests. Without speculation: TTFT 63.0 ms, TPOT 14.5 ms, average latency "
+        "1,567 ms, 485.5 tokens/s. With n-gram speculation of 8 tokens: TTFT 66.5 ms, TPOT 21.7 ms, average latency "
+        "1,360 ms, 301.1 tokens/s."
+    )
+    found = run(text)
+    assert [item.value for item in of(found, "pair.tpot.ratio")] == [1.4966]
+    assert [item.value for item in of(found, "pair.throughput.ratio")] == [0.6202]
+    assert [item.value for item in of(found, "pair.difference")] == [["feature_on_off"]]
+    assert of(found, "shape.latency_better_but_lengths_differ")
+    assert of(found, "said.gpu.name")[0].value == "A100"
+    # The run without the feature is the comparison, not the state of the server.
+    assert [item.value for item in of(found, "tpot.mean_s")] == [0.0217]
+
+
+def test_version_table_pairs_only_equal_load() -> None:
+    text = "| image | c=1 tok/s | c=12 tok/s |\n|---|---|---|\n| 0.26.0 | 148.3 | 1295.0 |\n| 0.29.0 | 41.4 | 362.3 |\n"
+    found = of(run(text), "pair.throughput.ratio")
+    assert sorted((item.labels["concurrency"], item.value) for item in found) == [("1", 0.2792), ("12", 0.2798)]
+    assert all(item.labels["difference"] == "version_upgrade" for item in found)
+    assert of(run(text), "shape.after_upgrade")
+
+
+def test_gpu_series_without_repeated_unit() -> None:
+    found = run("One stream: TP=1 90 tok/s, TP=2 77, TP=4 78.")
+    assert [item.value for item in of(found, "sweep.throughput.ratio")] == [0.8667]
+    assert of(found, "shape.more_gpus_slower")
+    assert [item.value for item in of(found, "pair.difference")] == [["gpu_count"]]
+
+
+def test_context_sweep_has_a_cliff() -> None:
+    text = (
+        "Results: 8K context 494 tok/s with TTFT 3,226 ms; 32K 640 tok/s with 3,757 ms; 50K 44 tok/s with 134,173 ms."
+    )
+    found = run(text)
+    assert of(found, "shape.cliff_at_context")
+    assert not of(found, "shape.grows_with_concurrency")
+
+
+def test_constant_extra_ttft_through_a_gateway() -> None:
+    text = "TTFT p50 in ms, plain vLLM: 16.9 at concurrency 1, 35.0 at 8, 84.1 at 32. Behind the gateway: 64.8, 66.2, 158.1."
+    found = run(text)
+    assert of(found, "shape.constant_extra_ttft")
+    assert of(found, "shape.only_via_gateway")
+    assert "route" in of(found, "pair.difference")[0].value
+
+
+def test_kv_capacity_pair_is_no_context_length() -> None:
+    found = run("After the upgrade GPU KV cache size went from ~55k tokens to ~525k tokens.")
+    assert [item.value for item in of(found, "pair.kv_capacity.ratio")] == [9.5455]
+    assert not of(found, "said.prompt_tokens")
+
+
+def test_memory_table_over_clock_times_stays_within_a_row() -> None:
+    text = "Memory of the processes:\n\n            12:00    15:00    18:00\nworker  9.1 GiB  17.8 GiB  26.5 GiB\ncore  2.2 GiB  2.2 GiB  2.3 GiB\n"
+    found = of(run(text), "pair.memory.ratio")
+    assert found
+    assert max(item.value for item in found) < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "value"),
+    [
+        ("KV cache usage sits at 97 % and 12 requests are waiting.", "kv.usage.max", 0.97),
+        ("The prefix cache hit rate is 32.2 %.", "prefix.hit_rate", 0.322),
+        ("GPU KV cache usage 就到 100%。", "kv.usage.max", 1.0),
+        ("Nothing waits, no preemptions.", "preemptions.count", 0.0),
+        ("TTFT p99 is 2.5 s.", "ttft.p99_s", 2.5),
+        ("Mean acceptance length 1.87.", "spec.acceptance_length", 1.87),
+        ("TTFT 有 10.820 秒。", "ttft.mean_s", 10.82),
+        ("We finish 384.1 req/s.", "throughput.requests_per_s.mean", 384.1),
+        ("num_requests_running 32 all day", "queue.running.max", 32.0),
+    ],
+)
+def test_live_quantities_have_live_names(text: str, fact: str, value: float) -> None:
+    assert values(text, fact) == [pytest.approx(value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("TPOT gets very bad, only with penalties.", "shape.only_with_feature"),
+        ("After the upgrade decode is slower.", "shape.after_upgrade"),
+        ("升级到 0.10 之后吞吐下降。", "shape.after_upgrade"),
+        ("All of it disappears when an application bypasses the proxy.", "shape.only_via_gateway"),
+        ("It happens at the top of every hour.", "shape.periodic"),
+        ("It resolves itself in two minutes.", "shape.recovers_by_itself"),
+        ("The pod never gets ready.", "shape.at_startup"),
+        ("引擎卡死,客户端无响应。", "shape.hang"),
+        ("四卡反而略慢。", "shape.more_gpus_slower"),
+        ("Doubled the network between the nodes, tokens per second did not move.", "shape.bandwidth_no_gain"),
+        ("It gets slower and slower; restart helps.", "shape.decays_with_uptime"),
+        ("The first request takes 40 seconds.", "shape.first_request_only"),
+        ("One replica is slower than the rest.", "shape.one_replica_differs"),
+        ("The text comes in lumps.", "symptom.itl"),
+        ("Requests fail with HTTP 503.", "symptom.errors"),
+        ("Why is it this slow?", "symptom.throughput"),
+    ],
+)
+def test_shapes_and_symptoms_in_words(text: str, fact: str) -> None:
+    found = of(run(text), fact)
+    assert found
+    assert found[0].value is True
+    assert found[0].source.span in text
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Could it hang after an upgrade?", "shape.hang"),
+        ("It did not hang again.", "shape.hang"),
+        ("Nothing crashes.", "shape.crash"),
+        ("I suspect it crashes.", "shape.crash"),
+        ("GPU memory is far from full.", "symptom.memory"),
+        ("Run-to-run throughput differs by a factor of two.", "pair.throughput.ratio"),
+        ("Generation is below 10 tokens per second.", "said.prompt_tokens"),
+        ("We sampled #running-req of one run (5875 samples).", "queue.running.max"),
+        ("第一条请求不慢。", "shape.first_request_only"),
+        ("Should I buy an H200? A blog recommends TTFT below 200 ms.", "ttft.mean_s"),
+        ("The all-reduce table:\n\n| size | latency |\n|---|---|\n| 8 KB | 41 us |\n| 1 MB | 2,100 us |", "e2e.mean_s"),
+    ],
+)
+def test_what_is_asked_denied_or_other_is_not_said(text: str, fact: str) -> None:
+    assert values(text, fact) == []
+
+
+def test_others_figures_are_references_not_live() -> None:
+    found = run("I get 48.4 tokens/s on prose. Others with the same cards get about 67 tokens/s.")
+    assert [item.value for item in of(found, "throughput.generation_tokens_per_s.mean")] == [48.4]
+    assert [item.value for item in of(found, "said.reference")] == [67.0]
+
+
+def test_fences_and_excerpts_are_handed_back_with_their_lines() -> None:
+    text = (
+        "It is slow.\n\n```yaml\nreplicas: 2\n```\n\nvllm serve m --max-num-seqs 8 \\\n  --enforce-eager\n\n"
+        "INFO 01-02 10:00:00 [core.py:58] Initializing a V1 LLM engine\n"
+    )
+    found = run(text).nested
+    assert [(part.name, part.line0, part.hint) for part in found] == [
+        ("report.md#block1", 3, "yaml"),
+        ("report.md#block2", 6, ""),
+        ("report.md#block3", 9, ""),
+    ]
+    assert next(iter(found[1].lines())) == (7, "vllm serve m --max-num-seqs 8 \\")
+    assert all(part.parent == "report.md" for part in found)
+
+
+def test_package_lines_name_the_dependency() -> None:
+    found = run("Slower since Monday.\n\n-flashinfer-python==0.6.12\n+flashinfer-python==0.6.13\n")
+    assert of(found, "pair.difference")[0].value == ["dependency"]
+
+
+def test_too_long_is_one_problem() -> None:
+    found = run("plain words here\n\n" * 1100)
+    assert [problem.ref for problem in found.problems] == ["report.md"]
+
+
+def test_sniff_is_low_for_prose_and_zero_for_nothing() -> None:
+    assert sniff("report.md", "It is slow and we do not know why.") == 0.3
+    assert sniff("x.txt", "\n\n") == 0.0
+    assert sniff("x.bin", "abc\x00def ghi jkl mno") == 0.0
