@@ -73,9 +73,22 @@ def fill(args: argparse.Namespace, roots: list[Path]) -> int:
         return _say(f"no rule {unknown[0]}; {close(unknown[0], book.rules)}")
     chosen = args.fill_fixtures or [key for key in sorted(book.rules) if lacks(book, key)]
     for key in chosen:
+        strange = unknown_facts(book, key)
+        if strange:
+            print(f"{key}: unknown fact {strange[0]}; {close(strange[0], book.facts)}", file=sys.stderr)
+            continue
         path = write_fixtures(book, book.rules[key], _target(args, roots))
         print(f"wrote {path}")
     return 0
+
+
+def unknown_facts(book: Book, key: str) -> list[str]:
+    """Names in a rule's conditions that the vocabulary does not hold: no fixture can be written for them."""
+    from knowledge.logic import facts_of
+
+    rule = book.rules[key]
+    names = {name for cond in (rule.applies, rule.when) if cond is not None for name in facts_of(cond)}
+    return sorted(names - set(book.facts))
 
 
 def lacks(book: Book, key: str) -> bool:
@@ -112,7 +125,7 @@ def new_rule(args: argparse.Namespace, roots: list[Path]) -> int:
     path = root / "rules" / cause.layer / f"{args.new_rule}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(TEMPLATE.format(id=args.new_rule, family=args.family), encoding="utf-8")
-    again = read_book([ROOT, *dict.fromkeys([*roots, *([root] if root != ROOT else [])])])
+    again = read_book([root], over=book)
     written = write_fixtures(again, again.rules[args.new_rule], root)
     print(f"wrote {path}\nwrote {written}")
     print(f"Fill in the rule, then: inferdx lint-knowledge --fill-fixtures {args.new_rule} && inferdx docs")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent.readable import condition, lines_of_action, markdown_table
 from knowledge.effective import effective, rules_of
+from knowledge.lint_conditions import facts_of_rule
 from knowledge.schema import LAYERS, FactDef, Family, Knowledge, Rule, both
 
 NOTE = "<!-- Written by `inferdx docs` from knowledge/. Edit the data, not this file. -->\n\n"
@@ -107,7 +108,7 @@ def _rule(known: Knowledge, rule: Rule) -> str:
 def _facts(known: Knowledge) -> str:
     users: dict[str, int] = {}
     for rule in known.rules.values():
-        for name in _names(rule):
+        for name in facts_of_rule(rule):
             users[name] = users.get(name, 0) + 1
     out = [NOTE, "# Facts\n\nThe vocabulary: every name that evidence and rules may use.\n"]
     areas: dict[str, list[FactDef]] = {}
@@ -124,13 +125,6 @@ def _facts(known: Knowledge) -> str:
             markdown_table(["fact", "unit", "means", "含义", "read by", "rules", "cannot tell", "how to get it"], rows)
         )
     return "".join(out)
-
-
-def _names(rule: Rule) -> set[str]:
-    from knowledge.lint_conditions import rule_conditions
-    from knowledge.logic import facts_of
-
-    return {name for _, cond in rule_conditions(rule) for name in facts_of(cond)}
 
 
 def _decision(known: Knowledge) -> str:

@@ -173,17 +173,27 @@ def _fact(known: Knowledge, name: str, lang: str, version: str) -> Entry | None:
         )
     if fact.cannot_tell:
         out.append(("它不能说明：" if zh else "Cannot tell: ") + fact.cannot_tell)
-    users = [r.id for r in known.rules.values() if fact.name in _facts_of(r)]
+    users = _users(known).get(fact.name, [])
     if users:
         out.append(("使用它的规则：" if zh else "Rules that read it: ") + ", ".join(users))
     return Entry("fact", fact.name, "\n".join(out), {"fact": fact, "rules": users})
 
 
-def _facts_of(rule: Rule) -> set[str]:
-    from knowledge.lint_conditions import rule_conditions
-    from knowledge.logic import facts_of
+_USERS: dict[str, dict[str, list[str]]] = {}
 
-    return {name for _, cond in rule_conditions(rule) for name in facts_of(cond)}
+
+def _users(known: Knowledge) -> dict[str, list[str]]:
+    """Fact → rules that read it, once per version of the knowledge."""
+    if known.version not in _USERS:
+        from knowledge.lint_conditions import facts_of_rule
+
+        table: dict[str, list[str]] = {}
+        for key, rule in sorted(known.rules.items()):
+            for name in facts_of_rule(rule):
+                table.setdefault(name, []).append(key)
+        _USERS.clear()
+        _USERS[known.version] = table
+    return _USERS[known.version]
 
 
 def _page_entry(page: Page, lang: str) -> Entry:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from knowledge import lint_conditions, lint_fixtures, lint_records, lint_rules, lint_texts
+from knowledge import lint_catalogue, lint_conditions, lint_fixtures, lint_records, lint_rules, lint_texts
 from knowledge.lint_base import Book, Finding, read_book
 from knowledge.loader import ROOT
 
@@ -21,6 +21,6 @@ def lint(extra: list[Path] | None = None) -> list[Finding]:
 
 def lint_book(book: Book) -> list[Finding]:
     """Findings over records that were read already."""
-    for part in (lint_records, lint_conditions, lint_rules, lint_texts, lint_fixtures):
+    for part in (lint_records, lint_conditions, lint_rules, lint_texts, lint_fixtures, lint_catalogue):
         part.check(book)
     return sorted(set(book.findings))

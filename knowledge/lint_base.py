@@ -77,9 +77,15 @@ def close(name: str, pool: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else "use a name of the vocabulary or add it there"
 
 
-def read_book(roots: list[Path]) -> Book:
-    """Everything readable below the roots; what is not readable becomes a finding. A later root overrides by id."""
-    book = Book(roots=roots)
+def read_book(roots: list[Path], over: Book | None = None) -> Book:
+    """Everything readable below the roots; what is not readable becomes a finding. A later root overrides by id.
+
+    ``over``: a book to lay the roots over instead of reading its files again; it is not changed.
+    """
+    book = Book(roots=[*(over.roots if over else []), *roots])
+    if over is not None:
+        for name in (*KINDS, "causes", "fixtures", "where"):
+            setattr(book, name, dict(getattr(over, name)))
     for root in roots:
         _causes(book, root)
         for kind, struct in KINDS.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from knowledge.lint_base import Book, close
-from knowledge.logic import ConditionError, Leaf, Ref, leaves, parse
+from knowledge.logic import ConditionError, Leaf, Ref, facts_of, leaves, parse
 from knowledge.schema import Action, FactDef, Family, LookAlike, Rule
 
 ORDER = (">", ">=", "<", "<=")
@@ -47,6 +47,11 @@ def family_conditions(card: Family) -> Iterator[Place]:
         yield f"refuter {number + 1}", refuter.cond
     yield from _twins(card.look_alikes)
     yield from _when(card.actions)
+
+
+def facts_of_rule(rule: Rule) -> set[str]:
+    """Every fact that any condition of a rule mentions."""
+    return {name for _, cond in rule_conditions(rule) for name in facts_of(cond)}
 
 
 def check(book: Book) -> None:

@@ -12,6 +12,7 @@ Rules, facts, cards, signatures and pages of a site stand in the same folders as
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ def apply(known: Knowledge, site: Site) -> Knowledge:
         rules[key] = _with_thresholds(_rule(rules, key), changes)
     for key in site.silence:
         rules[key] = msgspec.structs.replace(_rule(rules, key), lifecycle="deprecated")
-    return msgspec.structs.replace(known, rules=rules, slo=site.limits())
+    stamp = hashlib.sha256(msgspec.json.encode(site, order="sorted")).hexdigest()[:6]
+    return msgspec.structs.replace(known, rules=rules, slo=site.limits(), version=f"{known.version}+{stamp}")
 
 
 def _rule(rules: dict[str, Rule], key: str) -> Rule:
