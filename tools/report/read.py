@@ -41,7 +41,7 @@ def _pairs(doc: Document) -> list[Pair]:
     out = pairs.of_observations(doc.found, prose)
     for index, (item, parsed) in enumerate(doc.ratios):
         line, span = parsed.sentence.locate(item.start, item.stop)
-        around = " ".join(other.sentence.text for other in doc.parsed[:1]) if index < 400 else ""
+        around = " ".join(other.sentence.text for other in doc.parsed[:4]) if index < 400 else ""
         out.append(pairs.of_ratio(item, line, span, parsed.sentence.text, around))
     for cell in doc.table_ratios:
         kinds = [pairs.DIFFERENCES[kind] for kind in cell.conditions if kind in pairs.DIFFERENCES]
