@@ -97,12 +97,17 @@ class Ordered:
         """How many values came."""
         return sum(count for _, count in self._stretches)
 
-    def thirds(self) -> tuple[float, float] | None:
-        """Mean of the first third and of the last third; ``None`` under six values."""
+    def thirds(self, least: int = 6) -> tuple[float, float] | None:
+        """Mean of the first third and of the last third; ``None`` under ``least`` values."""
         total = self.n
-        if total < 6:
+        if total < least:
             return None
         return self._mean(0, total // 3), self._mean(total - total // 3, total)
+
+    def halves(self) -> tuple[float, float] | None:
+        """Mean of the first half and of the second; ``None`` under four values."""
+        total = self.n
+        return (self._mean(0, total // 2), self._mean(total // 2, total)) if total >= 4 else None
 
     def _mean(self, start: int, end: int) -> float:
         at, summed, weight = 0, 0.0, 0.0

@@ -67,6 +67,7 @@ STOP = (
     "SIGTERM",
     "SIGINT",
     "force killing remaining",
+    "seconds for processes to exit",
     "Gracefully exiting",
     "Gracefully stopping",
 )

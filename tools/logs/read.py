@@ -13,6 +13,7 @@ from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.logs.blocks import Blocks, is_text
 from tools.logs.clusters import Clusters
 from tools.logs.scan import Scan
+from tools.logs.series_facts import SeriesFacts
 from tools.logs.signatures import Matcher
 from tools.part import Part
 
@@ -113,7 +114,7 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
         yield make("log.last_line", scan.last_text[:SPAN], scan.last_line, "last line that is not blank")
     last_running: float | None = None
     for series in scan.series.values():
-        yield from series.readings(ref, origin, life.version)
+        yield from SeriesFacts(series, ref, origin).readings(life.version)
         last_running = max(last_running or 0.0, series.last.get("running", 0.0))
         if series.family.startswith("vllm-"):
             word = "Pending and Swapped" if series.family == "vllm-v0" else "Waiting"

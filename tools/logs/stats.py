@@ -16,6 +16,7 @@ _PAIR = re.compile(
     r"|CPU KV cache usage(?=: [\d.]+%\.?$)|\w{1,20} KV cache usage|External prefix cache hit rate"
     r"|Prefix cache hit rate|MM cache hit rate): (?:GPU: )?(-?[\d.]+|nan|inf)"
 )
+_FETCH = re.compile(r"KV fetch: (\d+) waiting to start, (\d+) in progress, (\d+) completed waiting")
 _SPEC = re.compile(
     r"(Mean acceptance length|Accepted|Drafted|Avg Draft acceptance rate|Draft acceptance rate|System efficiency"
     r"|Number of accepted tokens|Number of draft tokens|Number of speculative tokens): ([\d.]+|nan)"
@@ -112,6 +113,10 @@ def stats_line(text: str) -> Sample | None:
             values[field] = value / 100.0 if field in _PERCENT else value
     if "running" not in values or not ({"prompt", "generation"} & set(values)):
         return None
+    fetch = _FETCH.search(text)
+    if fetch:
+        for index, field in enumerate(("kv_fetch_wait", "kv_fetch_progress", "kv_fetch_done"), 1):
+            values[field] = float(fetch[index])
     engine = _ENGINE.search(text)
     name = "0" if engine is None else str(int(engine[1])) if engine[1] else "all"
     return Sample(family or "vllm-v1", name, values)
