@@ -75,6 +75,10 @@ _BAD = re.compile(
 )
 
 
+# What the opening sentences of a report may settle for a change stated further down.
+_SETTING = ("version_upgrade", "feature_on_off", "route", "other_load")
+
+
 class Pair(Struct):
     """``ratio`` is after/before; ``after`` is the later, newer, switched-on, larger or proxied side."""
 
@@ -331,7 +335,7 @@ def _what(before: Observation, after: Observation, lead: str) -> str:
 
 def of_ratio(item: Ratio, line: int, span: str, text: str, around: str) -> Pair:
     """A stated change as a pair; the difference is looked for in the sentence, then around it."""
-    kinds = cues(text) or cues(around)
+    kinds = cues(text) or [kind for kind in cues(around) if kind in _SETTING]
     if item.how == "stated" and lexicon.cue("reference").search(text):
         kinds = ["reference", *kinds]
     return Pair(

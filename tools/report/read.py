@@ -39,9 +39,11 @@ def read(parts: list[Part], context: Context) -> ReadResult:
 def _pairs(doc: Document) -> list[Pair]:
     prose = doc.prose()
     out = pairs.of_observations(doc.found, prose)
+    said_first = (item.sentence.text for item in doc.parsed[:4])
+    opening = " ".join(text for text in said_first if not text.rstrip().endswith(("?", "？")))
     for index, (item, parsed) in enumerate(doc.ratios):
         line, span = parsed.sentence.locate(item.start, item.stop)
-        around = " ".join(other.sentence.text for other in doc.parsed[:4]) if index < 400 else ""
+        around = opening if index < 400 else ""
         out.append(pairs.of_ratio(item, line, span, parsed.sentence.text, around))
     for cell in doc.table_ratios:
         kinds = [pairs.DIFFERENCES[kind] for kind in cell.conditions if kind in pairs.DIFFERENCES]
