@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable
 
 from tools.profile.model import Span
+from tools.profile.sqlite_columns import DAMAGE
 
 _SAMPLE = 60
 _AROUND = 64
@@ -42,7 +43,7 @@ def host_late(
             total += length
             if call >= end - length:
                 late += length
-    except sqlite3.Error:
+    except DAMAGE:
         return
     if found >= 3 and total > 0:
         span.gaps.host_late = late / total

@@ -1,7 +1,7 @@
 """The ``.sqlite`` export of nsys, read in place: one scan per table, opened read-only and immutable.
 
-Rows reach Python as three integers (start, end, and name, device and flags packed by SQL), because fetching a column
-costs more than scanning the file. Up to :data:`SORT_ROWS` rows are sorted here; beyond that SQLite sorts, so memory
+Rows reach Python as three integers (start, end, and name, device and flags packed by SQL), as text that numpy parses:
+moving values out of SQLite costs more than scanning the file. Up to :data:`SORT_ROWS` rows are sorted here; beyond that SQLite sorts, so memory
 stays bounded. Tables and columns differ between nsys versions: whatever is missing is said and the rest is read.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -21,14 +22,15 @@ from tools.profile.clock import Ticker
 from tools.profile.intervals import Timeline
 from tools.profile.model import Call, Copy, Profile, Progress, Range
 from tools.profile.nsys_gaps import host_late
+from tools.profile.nsys_schema import DEV_BITS, device_name, refusal, slot_expression
 from tools.profile.nsys_totals import COPY, GRAPH, KERNEL, SET, Events, Totals
+from tools.profile.sqlite_columns import DAMAGE, Awkward, column_blocks
 from tools.profile.steps import steps_of
 
 SORT_ROWS = 6_000_000
 BLOCK = 500_000
-_DEV_BITS = 5
 _KIND_AT, _DEV_AT = 1, 3
-_NAME_AT = _DEV_AT + _DEV_BITS
+_NAME_AT = _DEV_AT + DEV_BITS
 _DENSE = 1 << 22
 _HUGE = 1 << 62
 _MEMCPY = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 5: "d2d", 6: "d2d", 7: "d2d", 8: "d2d", 9: "h2h", 10: "p2p",
@@ -43,12 +45,12 @@ def read_sqlite(part: Part, progress: Progress | None = None) -> Profile:
         try:
             path = _file(part, Path(folder))
             db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        except (OSError, EOFError, sqlite3.Error) as error:
+        except (OSError, EOFError, zlib.error, sqlite3.Error) as error:
             profile.problems.append(Problem(ref=part.name, what=f"cannot open the database: {error}", severity="error"))
             return profile
         try:
             _Reader(db, profile, Ticker(part.name, progress)).run()
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             what = f"the database is damaged ({error}); what was read before that is kept"
             profile.truncated = True
             profile.problems.append(
@@ -80,10 +82,12 @@ class _Reader:
         self.profile = profile
         self.ticker = ticker
         self.damaged = ""
+        db.text_factory = lambda raw: raw.decode("utf-8", "replace")
         db.set_progress_handler(self._tick, 2_000_000)
         self.tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table','view')")}
         self._columns: dict[str, set[str]] = {}
         self.wide = False
+        self.slot_sql = "0"
         self.dense: dict[int, int] = {}
         self.name_column = ""
 
@@ -103,9 +107,11 @@ class _Reader:
     def run(self) -> None:
         kernel = _PREFIX + "KERNEL"
         if not self.tables & {kernel, _PREFIX + "GRAPH_TRACE", _PREFIX + "MEMCPY", _PREFIX + "RUNTIME", "NVTX_EVENTS"}:
-            self._refuse()
+            what, do = refusal(self.tables)
+            self.problem(what, do, "error")
             return
-        self._devices()
+        self.profile.device_name = device_name(self.db, self.columns)
+        self.slot_sql = slot_expression(self.db, self.columns)
         if kernel not in self.tables:
             self.problem(
                 "no kernel table: the capture holds no GPU kernels (whole-graph tracing, or CUDA was not traced)",
@@ -119,45 +125,9 @@ class _Reader:
             self.profile.truncated = True
             self.problem(f"the database is damaged ({self.damaged}); rows after that are missing", "export it again")
 
-    def _refuse(self) -> None:
-        if "StringTable" in self.tables or "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL" in self.tables:
-            what, do = "an nvprof database, not an nsys export", "profile with nsys and export with --type sqlite"
-        elif any(t.startswith("rocpd_") for t in self.tables):
-            what, do = (
-                "a rocprofiler database, not an nsys export",
-                "export a Chrome trace (rocprofv3 --output-format pftrace)",
-            )
-        else:
-            seen = ", ".join(sorted(self.tables)[:4]) or "no tables"
-            what, do = (
-                f"a SQLite file without any CUDA tables ({seen})",
-                "export the report with nsys export --type sqlite",
-            )
-        self.problem(what, do, "error")
-
-    def _devices(self) -> None:
-        """Fill ``slots``: number → label. A device ordinal is per process, so processes may have to be told apart."""
-        self.slot_sql = f"(deviceId & {(1 << _DEV_BITS) - 1})"
-        if "TARGET_INFO_GPU" in self.tables and {"id", "name"} <= self.columns("TARGET_INFO_GPU"):
-            row = self.db.execute("SELECT name FROM TARGET_INFO_GPU ORDER BY id").fetchone()
-            self.profile.device_name = str(row[0]) if row and row[0] else ""
-        if not {"gpuId", "cudaId", "pid"} <= self.columns("TARGET_INFO_CUDA_DEVICE"):
-            return
-        rows = self.db.execute("SELECT DISTINCT pid, cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE").fetchall()
-        rows = [row for row in rows if all(isinstance(value, int) for value in row)]
-        by_cuda: dict[int, set[int]] = {}
-        for _, cuda, gpu in rows:
-            by_cuda.setdefault(cuda, set()).add(gpu)
-        if any(len(gpus) > 1 for gpus in by_cuda.values()) and "globalPid" in self.columns(_PREFIX + "KERNEL"):
-            cases = " ".join(
-                f"WHEN {pid * 64 + cuda} THEN {gpu & 31}"
-                for pid, cuda, gpu in rows
-                if 0 <= pid < 1 << 24 and 0 <= cuda < 64
-            )
-            self.slot_sql = f"(CASE ((globalPid >> 24) & 16777215) * 64 + deviceId {cases} ELSE (deviceId & 31) END)"
-
-    def _selects(self) -> list[str]:
-        out: list[str] = []
+    def _selects(self) -> list[tuple[str, list[str]]]:
+        """Tables of device work with the three expressions to read from each."""
+        out: list[tuple[str, list[str]]] = []
         for kind, suffix in ((KERNEL, "KERNEL"), (COPY, "MEMCPY"), (SET, "MEMSET"), (GRAPH, "GRAPH_TRACE")):
             table, have = _PREFIX + suffix, self.columns(_PREFIX + suffix)
             if not {"start", "end"} <= have:
@@ -172,10 +142,8 @@ class _Reader:
                 if "deviceId" in have and (kind == KERNEL or "globalPid" in have or "CASE" not in self.slot_sql)
                 else "0"
             )
-            out.append(
-                f"SELECT start AS s, end, ({name} << {_NAME_AT}) | ({slot} << {_DEV_AT}) | {kind << _KIND_AT} | {graph}"
-                f" FROM {table}"
-            )
+            code = f"({name} << {_NAME_AT}) | ({slot} << {_DEV_AT}) | {kind << _KIND_AT} | {graph}"
+            out.append((table, ["start", "end", code]))
         return out
 
     def _rows(self) -> int:
@@ -189,29 +157,53 @@ class _Reader:
         """Rows of a query; damage ends the iteration."""
         try:
             yield from self.db.execute(sql)
-        except sqlite3.DatabaseError as error:
+        except DAMAGE as error:
             self.damaged = str(error)
 
-    def _blocks(self, sql: str) -> Iterator[Any]:
-        """Arrays of ``(n, 3)`` integers. The straight way gives up at the first bad row; then rows are looked at."""
+    def _table(self, table: str, wanted: list[str]) -> Iterator[Any]:
+        """Arrays of ``(n, 3)`` integers of one table."""
+        given = 0
+        try:
+            for block in column_blocks(self.db, table, wanted):
+                given += len(block)
+                yield block
+        except Awkward:
+            yield from self._careful(f"SELECT {', '.join(wanted)} FROM {table}", given)
+
+    def _sorted(self, selects: list[tuple[str, list[str]]]) -> Iterator[Any]:
+        """The same of all tables together, sorted by SQLite."""
         import numpy as np
 
+        parts = [f"SELECT {', '.join([f'{w[0]} AS s', *w[1:]])} FROM {table}" for table, w in selects]
+        sql = " UNION ALL ".join(parts) + " ORDER BY s"
         rows = self.db.execute(sql)
         given = 0
         while True:
             try:
                 flat = np.fromiter(chain.from_iterable(islice(rows, BLOCK)), dtype=np.int64)
-            except (TypeError, ValueError, OverflowError, sqlite3.DatabaseError):
-                careful = islice(self._rows_of(sql), given, None)
-                good = [row for row in careful if all(type(value) is int and -_HUGE < value < _HUGE for value in row)]
-                self.problem("some rows cannot be used (no numbers, or damage); they are left out", "export it again")
-                if good:
-                    yield np.array(good, dtype=np.int64)
+            except (TypeError, ValueError, OverflowError, *DAMAGE):
+                yield from self._careful(sql, given)
                 return
             if not len(flat):
                 return
             given += len(flat) // 3
             yield flat.reshape(-1, 3)
+
+    def _careful(self, sql: str, given: int) -> Iterator[Any]:
+        """Rows one by one from ``given`` on: those that hold integers are kept, damage ends the table."""
+        import numpy as np
+
+        seen, good = 0, []
+        for row in islice(self._rows_of(sql), given, None):
+            seen += 1
+            if all(type(value) is int and -_HUGE < value < _HUGE for value in row):
+                good.append(row)
+        if len(good) < seen:
+            self.problem(
+                f"{seen - len(good)} rows hold no numbers where times belong; they are left out", "export it again"
+            )
+        if good:
+            yield np.array(good, dtype=np.int64)
 
     def _events(self) -> Iterator[Events]:
         import numpy as np
@@ -223,10 +215,10 @@ class _Reader:
             return
         self.ticker.total = self._rows()
         if self.ticker.total > SORT_ROWS:
-            for block in self._blocks(" UNION ALL ".join(selects) + " ORDER BY s"):
+            for block in self._sorted(selects):
                 yield self._unpack(block)
             return
-        held = [block for select in selects for block in self._blocks(select)]
+        held = [block for table, wanted in selects for block in self._table(table, wanted)]
         if held:
             rows = np.concatenate(held)
             held.clear()
@@ -244,7 +236,7 @@ class _Reader:
             start=start,
             end=np.maximum(rows[:, 1], start),
             kind=(code >> _KIND_AT) & 3,
-            slot=(code >> _DEV_AT) & ((1 << _DEV_BITS) - 1),
+            slot=(code >> _DEV_AT) & ((1 << DEV_BITS) - 1),
             name=self._dense(names) if self.wide else np.clip(names, 0, _DENSE),
             graph=code & 1,
         )
@@ -318,15 +310,35 @@ class _Reader:
             self.profile.os_calls = self._calls("OSRT_API")
 
     def _calls(self, table: str) -> list[Call]:
-        rows = self.db.execute(f"SELECT nameId, COUNT(*), SUM(end - start) FROM {table} GROUP BY nameId").fetchall()
-        names = self._strings([row[0] for row in rows if isinstance(row[0], int)])
+        sums = self._sums(table)
+        names = self._strings(list(sums))
         out: dict[str, Call] = {}
-        for name_id, count, total in rows:
-            name = classify.api_name(names.get(name_id, str(name_id)))
+        for name_id, (count, total) in sums.items():
+            name = classify.api_name(names[name_id])
             call = out.setdefault(name, Call(name, classify.api_kind(name), 0, 0.0))
-            call.count += count
-            call.total += float(total or 0)
+            call.count += int(count)
+            call.total += total
         return sorted(out.values(), key=lambda c: -c.total)
+
+    def _sums(self, table: str) -> dict[int, tuple[float, float]]:
+        """Name id → calls and time. SQLite's own grouping sorts the table; here it is the slower way out."""
+        import numpy as np
+
+        sums: dict[int, tuple[float, float]] = {}
+        try:
+            for block in column_blocks(self.db, table, ["nameId", "end - start"]):
+                if block[:, 0].min() < 0 or block[:, 0].max() >= _DENSE:
+                    raise Awkward("name ids are too large to count by")
+                counts = np.bincount(block[:, 0])
+                totals = np.bincount(block[:, 0], weights=block[:, 1])
+                for i in np.flatnonzero(counts).tolist():
+                    count, total = sums.get(i, (0.0, 0.0))
+                    sums[i] = (count + float(counts[i]), total + float(totals[i]))
+                self.ticker.tick()
+        except Awkward:
+            sql = f"SELECT nameId, COUNT(*), SUM(end - start) FROM {table} GROUP BY nameId"
+            return {row[0]: (row[1], float(row[2] or 0)) for row in self.db.execute(sql) if isinstance(row[0], int)}
+        return sums
 
     def _copies(self) -> None:
         have = self.columns(_PREFIX + "MEMCPY")

@@ -39,7 +39,7 @@ def test_kernel_sums_agree_with_the_file(name: str) -> None:
 @needs_samples
 def test_trace_totals_agree_with_an_independent_count() -> None:
     path = SHARED / "torch-trace" / "sampled_rank-0.json.gz"
-    events = json.loads(gzip.open(path).read())["traceEvents"]
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     kernels = [e for e in events if e.get("cat") == "kernel"]
     profile = summarize(path)
     assert profile.kernel_count == len(kernels)
