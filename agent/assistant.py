@@ -6,14 +6,18 @@ says so, orders are permutations, sentences carry ids and placeholders that the 
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Callable
 from typing import Any
+
+from msgspec import structs
 
 from agent.diagnosis import Diagnosis
 from agent.llm import Model, ModelError
 from agent.render.terminal import value_text
 from agent.untrusted import clean, fence
-from knowledge.schema import FactDef, Knowledge, Signature
+from knowledge.schema import FactDef, Knowledge, both
 from tools.contract import Reading, Source
 
 SYSTEM = (
@@ -23,12 +27,15 @@ SYSTEM = (
 )
 MAX_PROPOSALS = 12
 MAX_SENTENCES = 5
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?")
-_PLACE = re.compile(r"\{(E\d+)\}")
+MAX_INTAKE = 2
+_PLACE = re.compile(r"\{(E\d{1,6})\}")
 
 
 class ModelAssistant:
-    """Hangs on an env. Every method falls back to doing nothing when the model fails; failures are counted."""
+    """Hangs on an env. Every method falls back to doing nothing when the model fails; failures are counted.
+
+    ``on_sentence`` gets each checked sentence of the narrative as soon as it is whole (streaming endpoints).
+    """
 
     def __init__(self, model: Model, known: Knowledge, lang: str = "en") -> None:
         self.model = model
@@ -36,6 +43,9 @@ class ModelAssistant:
         self.lang = lang
         self.rejected = 0
         self.dropped = 0
+        self.on_sentence: Callable[[str], None] | None = None
+        self._intakes = 0
+        self._orders: dict[tuple[str, ...], list[str]] = {}
 
     def usage(self) -> dict[str, Any]:
         """Calls, tokens, seconds, dollars, and what was refused of the model's output."""
@@ -50,48 +60,53 @@ class ModelAssistant:
     def propose(self, name: str, text: str, have: set[str]) -> list[Reading]:
         """Facts that a person's words state and the deterministic reader missed, each with its verbatim span."""
         menu = intake_menu(self.known, text, have)
-        if not menu:
+        if not menu or self._intakes >= MAX_INTAKE:
             return []
-        lines = "\n".join(f"{d.name}: {d.means.en}" + (f" [{d.unit}]" if d.unit else "") for d in menu)
-        schema = {
-            "type": "object", "additionalProperties": False, "required": ["facts"],
-            "properties": {"facts": {"type": "array", "maxItems": MAX_PROPOSALS, "items": {
-                "type": "object", "additionalProperties": False, "required": ["fact", "value", "span"],
-                "properties": {
-                    "fact": {"type": "string", "enum": [d.name for d in menu]},
-                    "value": {"type": "string", "maxLength": 40}, "span": {"type": "string", "maxLength": 160},
-                }}}},
-        }  # fmt: skip
-        ask = f"Facts you may report:\n{lines}\n\n{fence(text, 'report', 3000)}\n\nList facts that the report states. span = exact words copied from it."
-        try:
-            found = self.model.data(SYSTEM, ask, schema, 400).get("facts", [])
-        except ModelError:
-            return []
-        out: list[Reading] = []
-        for row in found[:MAX_PROPOSALS] if isinstance(found, list) else []:
+        self._intakes += 1
+        lines = "\n".join(f"{d.name}: {d.means.en[:110]}" for d in menu)
+        schema = form("facts", MAX_PROPOSALS, {
+            "type": "object", "additionalProperties": False, "required": ["span", "fact"],
+            "properties": {
+                "span": {"type": "string", "maxLength": 160}, "fact": {"type": "string", "enum": [d.name for d in menu]},
+            },
+        })  # fmt: skip
+        ask = (
+            f"Facts you may report:\n{lines}\n\n{fence(text, 'report', 3000)}\n\n"
+            "List the facts that the report states. span = exact words copied from it."
+        )
+        out: dict[str, Reading] = {}
+        for row in self._rows(ask, schema, "facts", MAX_PROPOSALS, 400):
             reading = accept(self.known, name, text, row)
-            if reading is None:
+            if reading is None or reading.fact in have:
                 self.rejected += 1
             else:
-                out.append(reading)
-        return out
+                out.setdefault(reading.fact, reading)
+        return list(out.values())
+
+    def _rows(self, ask: str, schema: dict[str, Any], key: str, limit: int, tokens: int) -> list[Any]:
+        try:
+            found = self.model.data(SYSTEM, ask, schema, tokens).get(key, [])
+        except ModelError:
+            return []
+        return found[:limit] if isinstance(found, list) else []
 
     # ── order ────────────────────────────────────────────────────────────────────────────────────────────────
     def order(self, ids: list[str], leads: list[dict[str, Any]]) -> list[str]:
         """A permutation of the enumerated probes with the model's favourite first; unchanged on any failure."""
         if len(ids) < 2:
             return ids
-        schema = {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["first"],
-            "properties": {"first": {"type": "string", "enum": ids}},
-        }
+        key = tuple(sorted(ids))
+        if key not in self._orders:
+            self._orders[key] = self._first(ids, leads)
+        return self._orders[key]
+
+    def _first(self, ids: list[str], leads: list[dict[str, Any]]) -> list[str]:
+        pick = {"type": "string", "enum": ids}
+        schema = {"type": "object", "additionalProperties": False, "required": ["first"], "properties": {"first": pick}}
         names = ", ".join(f"{x.get('key')} {x.get('confidence')}" for x in leads[:3])
+        ask = f"Leads: {names or 'none'}. Probes: {', '.join(ids)}. Which probe first?"
         try:
-            first = self.model.data(
-                SYSTEM, f"Leads: {names or 'none'}. Probes: {', '.join(ids)}. Which probe first?", schema, 60
-            ).get("first")
+            first = self.model.data(SYSTEM, ask, schema, 60).get("first")
         except ModelError:
             return ids
         return [first, *[i for i in ids if i != first]] if first in ids else ids
@@ -99,35 +114,69 @@ class ModelAssistant:
     # ── narrate ──────────────────────────────────────────────────────────────────────────────────────────────
     def narrate(self, diagnosis: Diagnosis) -> list[str]:
         """Checked sentences over evidence ids with numbers from the ledger; empty when none survives."""
-        items = [e for e in diagnosis.evidence if e.status == "ok"]
         cited = [i for c in diagnosis.causes[:2] for i in c.evidence][:10]
-        shown = [e for e in items if e.id in cited]
+        shown = [e for e in diagnosis.evidence if e.status == "ok" and e.id in cited]
         if not shown:
             return []
-        facts = "\n".join(f"{e.id} = {e.fact}: {clean(value_text(e.value, e.unit), 80)}" for e in shown)
+        facts = "\n".join(f"{e.id} = {self._means(e.fact)}: {value_text(e.value, e.unit)}" for e in shown)
         causes = "; ".join(f"{c.family} ({c.title})" for c in diagnosis.causes[:2]) or "none"
         language = "Chinese" if self.lang == "zh" else "English"
         ask = (
             f"Verdict: {diagnosis.outcome}. Causes: {causes}.\n{fence(facts, 'evidence', 2000)}\n"
-            f"Write up to {MAX_SENTENCES} short {language} sentences that tell an engineer why. Write each value as its id in "
-            "braces, like {" + shown[0].id + "}; never write digits yourself. Each sentence needs at least one id."
+            f"Tell an engineer why, in up to {MAX_SENTENCES} short {language} sentences, one a line. Write each value as its "
+            f"id in braces, like {{{shown[0].id}}}; never write digits yourself. Each sentence needs at least one id."
         )
-        schema = {
-            "type": "object", "additionalProperties": False, "required": ["sentences"],
-            "properties": {"sentences": {"type": "array", "maxItems": MAX_SENTENCES, "items": {"type": "string", "maxLength": 300}}},
-        }  # fmt: skip
-        try:
-            found = self.model.data(SYSTEM, ask, schema, 400).get("sentences", [])
-        except ModelError:
-            return []
         out: list[str] = []
-        for sentence in found[:MAX_SENTENCES] if isinstance(found, list) else []:
-            checked = check_sentence(self.known, diagnosis, str(sentence))
-            if checked is None:
+        for sentence in self._sentences(ask):
+            checked = check_sentence(self.known, diagnosis, sentence)
+            if checked is None or checked in out:
                 self.dropped += 1
-            else:
-                out.append(checked)
+                continue
+            out.append(checked)
+            if self.on_sentence is not None:
+                self.on_sentence(checked)
         return out
+
+    def _means(self, fact: str) -> str:
+        definition = self.known.facts.get(fact)
+        return f"{fact} ({both(definition.means, 'en')[:80]})" if definition else fact
+
+    def _sentences(self, ask: str) -> Any:
+        """Up to ``MAX_SENTENCES`` raw sentences: line by line as they stream, or from one JSON answer."""
+        try:
+            streaming = self.model.can().streaming
+        except ModelError:
+            return
+        if not streaming:
+            schema = form("sentences", MAX_SENTENCES, {"type": "string", "maxLength": 300})
+            yield from (str(row) for row in self._rows(ask, schema, "sentences", MAX_SENTENCES, 400))
+            return
+        held, count = "", 0
+        try:
+            for piece in self.model.stream(SYSTEM, ask, 300):
+                held += piece
+                while "\n" in held and count < MAX_SENTENCES:
+                    line, _, held = held.partition("\n")
+                    if line.strip():
+                        count += 1
+                        yield _bare(line)
+                if count >= MAX_SENTENCES or len(held) > 2000:
+                    return
+        except ModelError:
+            return
+        if held.rstrip().endswith((".", "!", "。", "！", "}", "]")):
+            yield _bare(held)
+
+
+def _bare(line: str) -> str:
+    """A streamed line without list marks and quotes."""
+    return re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+|^\s*[\"“]|[\"”],?\s*$", "", line).strip()
+
+
+def form(key: str, limit: int, item: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object with one bounded list."""
+    rows = {"type": "array", "maxItems": limit, "items": item}
+    return {"type": "object", "additionalProperties": False, "required": [key], "properties": {key: rows}}
 
 
 def intake_menu(known: Knowledge, text: str, have: set[str]) -> list[FactDef]:
@@ -146,90 +195,145 @@ def intake_menu(known: Knowledge, text: str, have: set[str]) -> list[FactDef]:
 def accept(known: Knowledge, name: str, text: str, row: Any) -> Reading | None:
     """The proposal as a reading if its span stands verbatim in the text and says so; ``None`` otherwise.
 
-    A number must stand in the span. A yes/no fact needs a word of its own vocabulary in the span and no negation or
-    question around it.
+    What says so is decided by the deterministic claim reader over the span's own paragraph, joined over line breaks,
+    freed of markup and, failing that, of misspelt words: denials, questions, guesses and advice stay what they are. The
+    value is the claim's, never the model's.
     """
+    from tools.report.concepts import match
+
     if not isinstance(row, dict):
         return None
-    definition = known.facts.get(str(row.get("fact", "")))
-    span = str(row.get("span", "")).strip()
-    if definition is None or len(span) < 3 or span not in text:
+    fact, span = str(row.get("fact", "")), " ".join(str(row.get("span", "")).split())
+    if fact not in known.facts or not 3 <= len(span) <= 200:
         return None
-    line_no, line = _line_of(text, span)
-    if line_no == 0 or _doubtful(line, span):
+    number, paragraph = _paragraph(text, span)
+    sentence = _sentence_of(paragraph, span)
+    if not sentence or _CLAIMS_CAUSE.search(sentence):
         return None
-    value: Any
-    if definition.type == "number":
-        wanted = str(row.get("value", "")).replace(",", "")
-        numbers = [n.replace(",", "") for n in _NUMBER.findall(span)]
-        if wanted not in numbers:
-            return None
-        value = float(wanted)
-    elif definition.type == "bool":
-        if str(row.get("value", "")).lower() not in ("true", "yes", "1") or not _vocabulary(
-            known, definition.name, span
-        ):
-            return None
-        value = True
-    else:
-        return None
-    source = Source(kind="words", ref=name, line=line_no, span=span)
-    return Reading(
-        fact=definition.name,
-        value=value,
-        unit=definition.unit,
-        source=source,
-        method="proposed by a model, span checked by code",
-        caveats=("read by a model",),
-    )
+    plain = _MARKUP.sub("", sentence)
+    tried = dict.fromkeys((sentence, plain, _respelt(known, fact, plain)))
+    for version in tried:
+        for reading in match(name, [(number, version)]):
+            if reading.fact == fact and _overlap(reading.source.span, _respelt(known, fact, _MARKUP.sub("", span))):
+                source = Source(kind="words", ref=name, line=number, span=span)
+                method = "proposed by a model, span checked by the claim reader"
+                return structs.replace(reading, source=source, method=method, caveats=("found by a model",))
+    return None
 
 
-def _line_of(text: str, span: str) -> tuple[int, str]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if span in line:
-            return number, line
+_MARKUP = re.compile(r"[*_`~]{1,3}(?=\w)|(?<=\w)[*_`~]{1,3}(?!\w)")
+_CLAIMS_CAUSE = re.compile(r"\b(?:root|underlying|real|true) cause\b|\bculprit\b|根因|根本原因|罪魁", re.I)
+
+
+def _paragraph(text: str, span: str) -> tuple[int, str]:
+    """First line number and joined words of the paragraph that holds the span; ``(0, "")`` when none does."""
+    start = 1
+    held: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.strip():
+            start = start if held else number
+            held.append(line.strip())
+            continue
+        joined = " ".join(" ".join(held).split())
+        if span in joined:
+            return start, joined
+        held = []
     return 0, ""
 
 
-_NEGATED = re.compile(
-    r"\b(?:no|not|never|without|none|n't|isn't|wasn't|don't|doesn't|if|would|could|might|should|article|guide)\b|[?？]|没有|不是|并非|未|如果|是否",
+def _sentence_of(paragraph: str, span: str) -> str:
+    at = paragraph.find(span)
+    ends = [m.end() for m in re.finditer(r"[.!?](?=\s)|[。！？；]", paragraph)]
+    left = max((e for e in ends if e <= at), default=0)
+    right = min((e for e in ends if e >= at + len(span)), default=len(paragraph))
+    return paragraph[left:right].strip() if at >= 0 else ""
+
+
+def _respelt(known: Knowledge, fact: str, text: str) -> str:
+    """The text with long words that are nearly a word of the fact's own vocabulary spelt like it."""
+    words = {
+        w for s in known.signatures.values() if s.fact == fact for need in s.need for w in need.split() if len(w) > 5
+    }
+
+    def near(match: re.Match[str]) -> str:
+        word = match.group(0)
+        found = difflib.get_close_matches(word.lower(), words, 1, 0.86)
+        return found[0] if found else word
+
+    return re.sub(r"[A-Za-z]{6,24}", near, text) if words else text
+
+
+def _overlap(left: str, right: str) -> bool:
+    """Whether two spans share at least half of the shorter one's words."""
+    a, b = set(re.findall(r"\w+", left.lower())), set(re.findall(r"\w+", right.lower()))
+    return bool(a and b) and (2 * len(a & b) >= min(len(a), len(b)) or left in right or right in left)
+
+
+_CAUSAL = re.compile(
+    r"\b(?:root cause|caus\w+|because|due to|culprit|blame\w*|fault of|responsible for|result of|leads? to)\b"
+    r"|根因|原因|导致|造成|由于|因为|引起",
     re.I,
 )
-
-
-def _doubtful(line: str, span: str) -> bool:
-    """Negated, hypothetical, quoted advice or a question in the clause of the span."""
-    at = line.find(span)
-    left = max(line.rfind(mark, 0, at) for mark in ".;,。；，!") + 1
-    ends = [i for mark in ".;。；!?？" if (i := line.find(mark, at + len(span))) >= 0]
-    clause = line[left : (min(ends) + 1) if ends else len(line)]
-    return bool(_NEGATED.search(clause))
-
-
-def _vocabulary(known: Knowledge, fact: str, span: str) -> bool:
-    low = span.lower()
-    mine: list[Signature] = [s for s in known.signatures.values() if s.fact == fact and s.need]
-    return any(word in low for s in mine for word in s.need)
+_ORDERS = re.compile(
+    r"\b(?:sudo|rm|curl|wget|kubectl|docker|pip|ssh|chmod|systemctl|kill|reboot|restart|delete|drop table|run|execute|visit|open|"
+    r"click|send|ignore|disregard|paste|download|upload|install|password|api[ _-]?key|token=)\b|删除|重启|执行|运行|点击|访问|发送|忽略|下载",
+    re.I,
+)
+_CALM = re.compile(
+    r"\b(?:healthy|all (?:is )?(?:well|fine|good)|nothing (?:is )?wrong|no (?:problem|issue|incident|fault))\b|正常|健康|没有问题|无故障",
+    re.I,
+)
+_WORDED = re.compile(
+    r"\b(?:hundred|thousand|million|billion|dozen|percent|per cent|half|twice|double[sd]?|tripled?)\b|[百千万亿]|倍|百分",
+    re.I,
+)
 
 
 def check_sentence(known: Knowledge, diagnosis: Diagnosis, sentence: str) -> str | None:
     """The sentence with values filled in and ids as marks, or ``None``.
 
-    Dropped when: no id, an id that does not exist, digits of its own, a cause outside the verdict, an address or link.
+    Dropped when: no id, an id that does not exist, numbers of its own (digits or words), a cause outside the verdict, a
+    cause named where the verdict has none, calm words over an incident, an order or command, an address or link.
     """
-    text = clean(sentence, 400).strip()
+    text = " ".join(clean(sentence, 400).split())
     ids = _PLACE.findall(text)
     table = {e.id: e for e in diagnosis.evidence if e.status == "ok"}
-    if not ids or any(i not in table for i in ids):
+    if not ids or len(text) > 400 or any(i not in table for i in ids):
         return None
     bare = _PLACE.sub("", text)
-    if re.search(r"\d", bare) or re.search(r"https?:|www\.|\]\(|[`<>@$|]", bare):
+    # Chinese numerals are parts of ordinary words (一直); every other numeric character is a number.
+    if any(c.isnumeric() and not "\u4e00" <= c <= "\u9fff" for c in bare):
         return None
+    if re.search(r"https?:|www\.|\w\.(?:com|net|org|io|cn|ai)\b|\]\(|[`<>@$|{}\\]|://", bare, re.I):
+        return None
+    if _ORDERS.search(bare) or _WORDED.search(bare):
+        return None
+    if not _causes_within(known, diagnosis, bare):
+        return None
+    if diagnosis.outcome in ("incident", "undecidable") and _CALM.search(bare):
+        return None
+    return _PLACE.sub(lambda m: f"{clean(value_text(table[m[1]].value, table[m[1]].unit), 120)} [{m[1]}]", text)
+
+
+def _causes_within(known: Knowledge, diagnosis: Diagnosis, bare: str) -> bool:
+    """Every cause that is named is one of the verdict's; a sentence about causes names one of them."""
     allowed = {c.family for c in diagnosis.causes}
-    low = bare.lower().replace(" ", "_").replace("-", "_")
-    if any(family in low for family in known.causes if family not in allowed and len(family) > 6):
-        return None
-    titles = {card.title.en.lower() for f, card in known.families.items() if f not in allowed}
-    if any(title in bare.lower() for title in titles):
-        return None
-    return _PLACE.sub(lambda m: f"{value_text(table[m[1]].value, table[m[1]].unit)} [{m[1]}]", text)
+    low = bare.lower()
+    snake = re.sub(r"[^\w]+", "_", low)
+    if any(family in snake for family in known.causes if family not in allowed and len(family) > 6):
+        return False
+    for family, card in known.families.items():
+        if family not in allowed and (card.title.en.lower() in low or (card.title.zh and card.title.zh in bare)):
+            return False
+    if not _CAUSAL.search(bare):
+        return True
+    words = {
+        w for c in diagnosis.causes for w in re.findall(r"[a-z]{4,}", f"{c.family} {c.title}".lower().replace("_", " "))
+    }
+    hanzi = {
+        c.title[i : i + 2]
+        for c in diagnosis.causes
+        for i in range(len(c.title) - 1)
+        if "\u4e00" <= c.title[i] <= "\u9fff"
+    }
+    return sum(w in low for w in words) >= min(2, len(words)) > 0 or sum(h in bare for h in hanzi) >= 2

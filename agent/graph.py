@@ -34,9 +34,7 @@ def build(env: Env, checkpointer: Any = None) -> CompiledStateGraph[Any, Any, An
 
     graph: Any = StateGraph(State)
     for name, step in steps.STEPS.items():
-        if name != "ask":
-            graph.add_node(name, _node(env, step))
-    graph.add_node("ask", _node(env, steps.ask))
+        graph.add_node(name, _collect(env) if name == "collect" else _node(env, step))
     graph.add_edge(START, "collect")
     for here, there in steps.NEXT.items():
         if here != "ask":
@@ -47,7 +45,7 @@ def build(env: Env, checkpointer: Any = None) -> CompiledStateGraph[Any, Any, An
     else:
         graph.add_node("wait", _wait(env))
         graph.add_edge("ask", "wait")
-        graph.add_edge("wait", "screen")
+        graph.add_edge("wait", "collect")
     graph.add_edge("write", END)
     return graph.compile(checkpointer=checkpointer)
 
@@ -59,48 +57,30 @@ def _node(env: Env, step: Callable[[Env, State], State]) -> Callable[[State], St
     return run
 
 
-def _wait(env: Env) -> Callable[[State], State]:
-    """Interrupt in a node of its own: it re-runs from its first line on resume, so nothing happens before it."""
+def _collect(env: Env) -> Callable[[State], State]:
+    """Reading inputs and marking them as read are one checkpoint: a crash can neither lose nor double them."""
 
     def run(state: State) -> State:
-        from langgraph.types import interrupt
-
-        given = interrupt(state.get("question", {}))
-        return absorb(env, state, given if isinstance(given, dict) else {"text": str(given)})
+        read = int(env.cache.get("inbox", state.get("inbox_done", 0)))
+        return State(**{**steps.collect(env, state), "inbox_done": read})
 
     return run
 
 
-def absorb(env: Env, state: State, given: dict[str, Any]) -> State:
-    """New evidence of a resumed thread: ``{"text": …}`` or ``{"paths": […]}``; appended, never replacing."""
-    import msgspec
+def _wait(env: Env) -> Callable[[State], State]:
+    """Interrupt in a node of its own: it re-runs from its first line on resume, so nothing happens before it.
 
-    from tools.derive.derive import derive
-    from tools.intake.collect import parts_of, read_all
-    from tools.part import Part
+    What the person gave is in the inbox and reaches the ledger through ``collect``; the value only says to go on.
+    """
+    del env
 
-    parts, problems = parts_of([Path(p) for p in given.get("paths", [])])
-    if given.get("text"):
-        number = len(state.get("pasted", [])) + 1
-        parts.append(Part(name=f"said-{number}.md", data=str(given["text"]).encode()))
-    readings, bad, kinds = read_all(parts, env.context)
-    ledger = env.ledger(state)
-    before = len(ledger)
-    ledger.extend(readings)
-    derive(ledger, env.context)
-    pasted = (
-        [*state.get("pasted", []), {"text": str(given.get("text", ""))[:20000]}]
-        if given.get("text")
-        else state.get("pasted", [])
-    )
-    return State(
-        evidence=env.keep(ledger),
-        problems=[*state.get("problems", []), *[msgspec.to_builtins(p) for p in [*problems, *bad]]],
-        kinds={**state.get("kinds", {}), **kinds},
-        pasted=pasted,
-        next="",
-        steps=[*state.get("steps", []), f"answer: {len(ledger) - before} new readings"],
-    )
+    def run(state: State) -> State:
+        from langgraph.types import interrupt
+
+        interrupt(state.get("question", {}))
+        return State(next="", steps=[*state.get("steps", []), "wait: answered"])
+
+    return run
 
 
 def run_graph(env: Env, state: State | None = None) -> State:
@@ -111,14 +91,24 @@ def run_graph(env: Env, state: State | None = None) -> State:
 
 
 def stream(compiled: Any, given: Any, thread: str) -> Iterator[tuple[str, Any]]:
-    """``(step name, update)`` pairs of one checkpointed run; an interrupt arrives as ``("ask", question)``."""
+    """``(step name, update)`` pairs of one checkpointed run; an interrupt arrives as ``("interrupt", question)``.
+
+    Each step's checkpoint is on disk before the next step begins.
+    """
     config = {"configurable": {"thread_id": thread}, "recursion_limit": RECURSION}
-    for chunk in compiled.stream(given, config, stream_mode="updates"):
+    for chunk in compiled.stream(given, config, stream_mode="updates", durability="sync"):
         for name, update in chunk.items():
             if name == "__interrupt__":
-                yield "ask", update[0].value
+                yield "interrupt", update[0].value
             else:
                 yield name, update
+
+
+def answer_with(entries: list[int]) -> Any:
+    """The command that resumes an interrupted thread; the numbers name inbox entries."""
+    from langgraph.types import Command
+
+    return Command(resume={"inbox": entries})
 
 
 def sqlite_saver(path: Path) -> Any:

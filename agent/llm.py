@@ -7,99 +7,33 @@ Settings come from ``INFERDX_MODEL``, ``INFERDX_BASE_URL``, ``INFERDX_API_KEY`` 
 from __future__ import annotations
 
 import json
-import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import msgspec
-from msgspec import Struct
-
+from agent.llm_settings import (
+    DEFAULT_CONTEXT,
+    LOCAL,
+    OPENAI,
+    Capability,
+    ModelError,
+    Settings,
+    Usage,
+    cached,
+    same_endpoint,
+    settings,
+    store,
+)
 from tools.mask import Masker
 
 if TYPE_CHECKING:
     from agent.state import Env
 
-DEFAULT_CONTEXT = 8192
-
-
-class ModelError(RuntimeError):
-    """A model call that gave nothing usable: refused, timed out, over budget, or not the form asked for."""
-
-
-class Settings(Struct, kw_only=True):
-    """Where the model is and what one investigation may spend. Prices in US dollars per million tokens."""
-
-    name: str
-    base_url: str = ""
-    key: str = ""
-    timeout_s: float = 30.0
-    max_calls: int = 8
-    max_tokens: int = 24_000
-    max_seconds: float = 60.0
-    max_usd: float = 0.50
-    usd_in: float = 0.0
-    usd_out: float = 0.0
-
-
-class Capability(Struct, kw_only=True):
-    """What an endpoint was seen to do; cached per base URL and model."""
-
-    context: int = DEFAULT_CONTEXT
-    schema: bool = False
-    streaming: bool = True
-    seen: float = 0.0
-
-
-class Usage(Struct):
-    """What was spent: calls, tokens in and out, seconds, US dollars."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
-    usd: float = 0.0
-    failed: int = 0
-
-
-def config_path() -> Path:
-    """The user's configuration file."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "inferdx" / "config.toml"
-
-
-def settings() -> Settings | None:
-    """Settings from the environment, then the configuration file; ``None`` when no model is named."""
-    table: dict[str, Any] = {}
-    path = config_path()
-    if path.is_file():
-        import tomllib
-
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
-        except (tomllib.TOMLDecodeError, OSError) as error:
-            raise ModelError(f"{path}: {error}") from None
-    name = os.environ.get("INFERDX_MODEL") or table.get("name", "")
-    if not name:
-        return None
-    table["name"] = name
-    table["base_url"] = os.environ.get("INFERDX_BASE_URL") or table.get("base_url", "")
-    table["key"] = os.environ.get("INFERDX_API_KEY") or _keyring() or "none"
-    try:
-        return msgspec.convert(table, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise ModelError(f"{path}: {error}") from None
-
-
-def _keyring() -> str:
-    from importlib import import_module
-
-    try:
-        return str(import_module("keyring").get_password("inferdx", "model") or "")
-    except Exception:
-        return ""
+_FENCED = re.compile(r"(<<<DATA [^\n]*\n)(.*?)(\nDATA>>>)", re.S)
 
 
 def rough_tokens(text: str) -> int:
@@ -124,208 +58,306 @@ class Model:
         self.masker = masker or Masker()
         self._clock = clock
         self._client = client
-        self._start = clock()
         self._can: Capability | None = None
+        self._failures = 0
 
     def left(self) -> bool:
-        """Whether any budget is left."""
+        """Whether any budget is left. Two failed calls in a row end the use of an endpoint: it would only cost time."""
         c, u = self.config, self.used
         return (
-            u.calls < c.max_calls
+            self._failures < 2
+            and u.calls < c.max_calls
             and u.tokens_in + u.tokens_out < c.max_tokens
             and u.seconds < c.max_seconds
-            and (c.max_usd <= 0 or u.usd <= c.max_usd)
+            and (c.max_usd <= 0 or u.usd < c.max_usd)
         )
 
     def client(self) -> Any:
-        """The SDK's client: 30 s, one retry, no proxy for loopback."""
+        """The SDK's client: no retry of its own (they are counted here), no proxy for loopback."""
         if self._client is None:
             import httpx2
             import openai
 
-            local = urlsplit(self.config.base_url).hostname in ("127.0.0.1", "localhost", "::1")
+            local = urlsplit(self.config.base_url).hostname in LOCAL
             transport = httpx2.Client(trust_env=not local, timeout=self.config.timeout_s)
             self._client = openai.OpenAI(
-                base_url=self.config.base_url or None, api_key=self.config.key, timeout=self.config.timeout_s,
-                max_retries=1, http_client=transport,
+                base_url=self.config.base_url or OPENAI, api_key=self.config.key or "none",
+                timeout=self.config.timeout_s, max_retries=0, http_client=transport,
             )  # fmt: skip
         return self._client
 
+    # ── capabilities ─────────────────────────────────────────────────────────────────────────────────────────
     def can(self) -> Capability:
-        """The endpoint's capabilities, from the cache or a probe of two small calls."""
+        """The endpoint's capabilities, from the cache or a probe: the models list and three small calls."""
         if self._can is None:
-            self._can = _cached(self.config) or self._probe()
+            self._can = cached(self.config) or self._probe()
         return self._can
 
     def _probe(self) -> Capability:
-        found = Capability(seen=time.time())
+        found = Capability(seen=time.time(), context=self._context(), streaming=False)
+        self._can = found
+        yes = {"type": "string", "enum": ["yes"]}
+        schema = {"type": "object", "properties": {"ok": yes}, "required": ["ok"], "additionalProperties": False}
+        ask = [{"role": "user", "content": 'Answer {"ok": "yes"} as JSON.'}]
+        tool = {"type": "function", "function": {"name": "ok", "description": "Say yes", "parameters": schema}}
+        answered = False
         try:
-            for item in self.client().models.list().data:
-                extra = item.model_dump()
-                size = extra.get("max_model_len") or (extra.get("meta") or {}).get("n_ctx_train")
-                if item.id == self.config.name and isinstance(size, int):
-                    found.context = min(size, 131_072)
-        except Exception:
-            found.context = DEFAULT_CONTEXT
-        schema = {
-            "type": "object",
-            "properties": {"ok": {"type": "string", "enum": ["yes"]}},
-            "required": ["ok"],
-            "additionalProperties": False,
-        }
-        try:
-            text = self._call([{"role": "user", "content": 'Answer {"ok": "yes"} as JSON.'}], 16, schema)
-            found.schema = json.loads(text) == {"ok": "yes"}
-        except (ModelError, ValueError):
-            found.schema = False
-        _store(self.config, found)
+            found.schema = loose_json(self._call(ask, 16, schema)) == {"ok": "yes"}
+            answered = True
+        except ModelError as error:
+            answered = error.answered
+        if answered and self.left():
+            try:
+                found.streaming = bool("".join(self._pieces(ask, 8)))
+            except ModelError:
+                found.streaming = False
+        if answered and self.left():
+            try:
+                found.tools = self._call(ask, 32, tools=[tool]) == "ok"
+            except ModelError:
+                found.tools = False
+        self._failures = 0 if answered else self._failures
+        if answered:
+            store(self.config, found)
         return found
 
-    def _call(self, messages: list[dict[str, str]], max_tokens: int, schema: dict[str, Any] | None = None) -> str:
-        if not self.left():
-            raise ModelError("model budget spent")
-        options: dict[str, Any] = {}
-        if schema is not None:
-            options["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "schema": schema, "strict": True},
-            }
-        begin = self._clock()
-        self.used.calls += 1
+    def _context(self) -> int:
+        """The window in tokens: vLLM's ``max_model_len``, llama.cpp's ``/props``, else the default."""
+        sizes: list[int] = []
+        limit = min(5.0, self.config.timeout_s)
         try:
-            answer = self.client().chat.completions.create(
-                model=self.config.name, messages=messages, max_tokens=max_tokens, temperature=0.0, **options
-            )
-            choice = answer.choices[0] if answer.choices else None
-            text = (choice.message.content or "") if choice else ""
-            spent = answer.usage
-            self._count(
-                spent.prompt_tokens if spent else rough_tokens(json.dumps(messages)),
-                spent.completion_tokens if spent else rough_tokens(text),
-            )
-        except Exception as error:
-            self.used.failed += 1
-            self._count(rough_tokens(json.dumps(messages)), 0)
-            raise ModelError(f"{type(error).__name__}: {str(error)[:160]}") from None
-        finally:
-            self.used.seconds += self._clock() - begin
+            for item in self.client().with_options(timeout=limit).models.list().data:
+                size = item.model_dump().get("max_model_len")
+                if item.id == self.config.name and isinstance(size, int):
+                    sizes.append(size)
+            if not sizes and urlsplit(self.config.base_url).hostname in LOCAL:
+                import httpx2
+
+                root = self.config.base_url.rstrip("/").removesuffix("/v1")
+                props = httpx2.get(f"{root}/props", timeout=limit, trust_env=False).json()
+                sizes.append(int(props["default_generation_settings"]["n_ctx"]))
+        except Exception:
+            return sizes[0] if sizes else DEFAULT_CONTEXT
+        return max(1024, min([*sizes, 131_072])) if sizes else DEFAULT_CONTEXT
+
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────
+    def _call(
+        self,
+        messages: list[dict[str, str]],
+        max_tokens: int,
+        schema: dict[str, Any] | None = None,
+        tools: list[dict[str, Any]] | None = None,
+    ) -> str:
+        """One answer as text (the tool's name with ``tools``). A refused or failed call is tried once more."""
+        options: dict[str, Any] = {"max_tokens": max_tokens}
+        if schema is not None:
+            form = {"name": "answer", "schema": schema, "strict": True}
+            options["response_format"] = {"type": "json_schema", "json_schema": form}
+        if tools is not None:
+            options |= {"tools": tools, "tool_choice": "required"}
+
+        def once() -> Iterator[Any]:
+            yield self._create(messages, **options)
+
+        for attempt in (0, 1):
+            try:
+                answer = next(self._within(messages, max_tokens, once), None)
+                break
+            except ModelError as error:
+                if attempt or error.status not in (408, 409, 429, 500, 502, 503, 504) or not self.left():
+                    raise
+                time.sleep(min(0.5, self.config.timeout_s / 10))
+        try:
+            message = answer.choices[0].message  # type: ignore[union-attr]
+            text = message.tool_calls[0].function.name if tools else message.content
+            spent = answer.usage  # type: ignore[union-attr]
+        except (AttributeError, IndexError, TypeError):
+            text, spent = "", None
+        text = text if isinstance(text, str) else ""
+        self._count(messages, text, spent)
         if not text.strip():
             self.used.failed += 1
-            raise ModelError("empty answer")
+            self._failures += 1
+            raise ModelError("empty answer", answered=True)
+        self._failures = 0
         return text
 
-    def _count(self, tokens_in: int, tokens_out: int) -> None:
-        self.used.tokens_in += tokens_in
-        self.used.tokens_out += tokens_out
-        self.used.usd += (tokens_in * self.config.usd_in + tokens_out * self.config.usd_out) / 1e6
+    def _create(self, messages: list[dict[str, str]], **options: Any) -> Any:
+        return self.client().chat.completions.create(
+            model=self.config.name, messages=messages, temperature=0.0, **options
+        )
 
+    def _pieces(self, messages: list[dict[str, str]], max_tokens: int) -> Iterator[str]:
+        """Pieces of a streamed answer; a stream that breaks off after its first piece just ends."""
+
+        def events() -> Iterator[Any]:
+            for event in self._create(messages, max_tokens=max_tokens, stream=True):
+                yield event.choices[0].delta.content if event.choices else None
+
+        made = ""
+        try:
+            for piece in self._within(messages, max_tokens, events):
+                if isinstance(piece, str) and piece:
+                    made += piece
+                    yield piece
+                if rough_tokens(made) > 4 * max_tokens:
+                    break
+        except ModelError:
+            if not made:
+                raise
+        finally:
+            self._count(messages, made, None)
+
+    def _within(self, messages: list[Any], max_tokens: int, work: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """Run ``work`` beside us and hand on what it yields, until the deadline of the call or of the investigation.
+
+        A socket's time-out starts anew with every byte, so a slow drip would never end: this deadline does not.
+        """
+        c, u = self.config, self.used
+        need = rough_tokens(json.dumps(messages, ensure_ascii=False)) + max_tokens
+        if not self.left() or u.tokens_in + u.tokens_out + need > c.max_tokens:
+            raise ModelError("model budget spent")
+        if c.max_usd > 0 and u.usd + need * max(c.usd_in, c.usd_out) / 1e6 > c.max_usd:
+            raise ModelError("model budget spent (money)")
+        u.calls += 1
+        box: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        stop = threading.Event()
+        thread = threading.Thread(target=_pump, args=(work, box, stop), daemon=True)
+        begin, limit = self._clock(), min(c.timeout_s, c.max_seconds - u.seconds)
+        end = time.monotonic() + limit
+        thread.start()
+        try:
+            while True:
+                kind, item = box.get(timeout=max(0.0, end - time.monotonic()))
+                if kind == "end":
+                    return
+                if kind == "error":
+                    raise item
+                yield item
+        except Empty:
+            self._client = None if self._client is not None and hasattr(self._client, "close") else self._client
+            self._fail(messages)
+            raise ModelError(f"no whole answer within {limit:.0f} s") from None
+        except ModelError:
+            self._fail(messages)
+            raise
+        finally:
+            stop.set()
+            u.seconds += self._clock() - begin
+
+    def _fail(self, messages: list[Any]) -> None:
+        self.used.failed += 1
+        self._failures += 1
+        self._count(messages, "", None)
+
+    def _count(self, messages: list[Any], made: str, spent: Any) -> None:
+        """Add the tokens. A server's own count is taken only where it is near what was sent: it may be wrong."""
+        sizes = []
+        for name, text in (("prompt_tokens", json.dumps(messages, ensure_ascii=False)), ("completion_tokens", made)):
+            told, rough = getattr(spent, name, None), rough_tokens(text)
+            sizes.append(told if isinstance(told, int) and rough / 6 <= told <= rough * 4 + 64 else rough)
+        self.used.tokens_in += sizes[0]
+        self.used.tokens_out += sizes[1]
+        self.used.usd += (sizes[0] * self.config.usd_in + sizes[1] * self.config.usd_out) / 1e6
+
+    # ── what callers use ─────────────────────────────────────────────────────────────────────────────────────
     def _messages(self, system: str, user: str, max_tokens: int) -> list[dict[str, str]]:
-        room = min(self.can().context, DEFAULT_CONTEXT) - max_tokens - 64
-        masked = self.masker.mask(user)
-        while rough_tokens(system) + rough_tokens(masked) > room and len(masked) > 200:
-            masked = masked[: int(len(masked) * 0.8)]
-        return [{"role": "system", "content": system}, {"role": "user", "content": masked}]
+        room = min(self.can().context, DEFAULT_CONTEXT) - max_tokens - 64 - rough_tokens(system)
+        return [
+            {"role": "system", "content": system},
+            {"role": "user", "content": fit(self.masker.mask(user), room)},
+        ]
 
     def text(self, system: str, user: str, max_tokens: int = 400) -> str:
         """Free text, unmasked again. Raises :class:`ModelError`."""
         return self.masker.unmask(self._call(self._messages(system, user, max_tokens), max_tokens))
 
     def data(self, system: str, user: str, schema: dict[str, Any], max_tokens: int = 500) -> dict[str, Any]:
-        """One JSON object of ``schema``; lenient about fences, one repair try. Raises :class:`ModelError`."""
+        """One JSON object of ``schema``, unmasked; lenient about fences, one repair try. Raises :class:`ModelError`."""
         constrain = schema if self.can().schema else None
+        try:
+            return self._data(system, user, schema, max_tokens, constrain)
+        except ModelError as error:
+            if constrain is None or error.status not in (400, 422):
+                raise
+        self.can().schema = False
+        self._failures = 0
+        return self._data(system, user, schema, max_tokens, None)
+
+    def _data(
+        self, system: str, user: str, schema: dict[str, Any], max_tokens: int, constrain: dict[str, Any] | None
+    ) -> dict[str, Any]:
         hint = (
             "" if constrain else "\nAnswer with one JSON object of this schema and nothing else: " + json.dumps(schema)
         )
         messages = self._messages(system + hint, user, max_tokens)
         text = self._call(messages, max_tokens, constrain)
-        for attempt in (0, 1):
-            found = loose_json(text)
-            if isinstance(found, dict):
-                return found
-            if attempt == 0:
-                again = [
-                    *messages,
-                    {"role": "assistant", "content": text[:800]},
-                    {"role": "user", "content": "Not valid JSON. Only the JSON object."},
-                ]
-                text = self._call(again, max_tokens, constrain)
-        raise ModelError("no JSON object in the answer")
+        found = loose_json(text)
+        if not isinstance(found, dict):
+            messages = [
+                *messages,
+                {"role": "assistant", "content": self.masker.mask(text[:400])},
+                {"role": "user", "content": "Not valid JSON. Only the JSON object."},
+            ]
+            found = loose_json(self._call(messages, max_tokens, constrain))
+        if not isinstance(found, dict):
+            self.used.failed += 1
+            raise ModelError("no JSON object in the answer", answered=True)
+        return {str(key): _unmasked(self.masker, value) for key, value in found.items()}
 
     def stream(self, system: str, user: str, max_tokens: int = 400) -> Iterator[str]:
-        """Pieces of text as they come. Ends early, without an error, when the stream breaks off."""
-        if not self.left():
-            raise ModelError("model budget spent")
-        messages = self._messages(system, user, max_tokens)
-        begin, made = self._clock(), ""
-        self.used.calls += 1
-        try:
-            for event in self.client().chat.completions.create(
-                model=self.config.name, messages=messages, max_tokens=max_tokens, temperature=0.0, stream=True
-            ):
-                piece = event.choices[0].delta.content if event.choices else None
-                if piece:
-                    made += piece
-                    yield piece
-                if self._clock() - begin > self.config.timeout_s * 2:
-                    break
-        except Exception as error:
-            self.used.failed += 1
-            if not made:
-                raise ModelError(f"{type(error).__name__}: {str(error)[:160]}") from None
-        finally:
-            self.used.seconds += self._clock() - begin
-            self._count(rough_tokens(json.dumps(messages)), rough_tokens(made))
+        """Pieces of text as they come, still masked. Ends early, without an error, when the stream breaks off."""
+        yield from self._pieces(self._messages(system, user, max_tokens), max_tokens)
+
+
+def _pump(work: Callable[[], Iterator[Any]], box: SimpleQueue[tuple[str, Any]], stop: threading.Event) -> None:
+    try:
+        for item in work():
+            if stop.is_set():
+                return
+            box.put(("item", item))
+        box.put(("end", None))
+    except Exception as error:
+        status = getattr(error, "status_code", 0)
+        told = f"{type(error).__name__}: {str(error)[:160]}"
+        answered = not type(error).__name__.startswith(("APIConnection", "APITimeout", "Connect"))
+        box.put(("error", ModelError(told, status if isinstance(status, int) else 0, answered)))
+
+
+def _unmasked(masker: Masker, value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return masker.unmask(value)
+    if isinstance(value, list) and depth < 4:
+        return [_unmasked(masker, item, depth + 1) for item in value[:64]]
+    if isinstance(value, dict) and depth < 4:
+        return {str(k)[:80]: _unmasked(masker, item, depth + 1) for k, item in list(value.items())[:64]}
+    return value if isinstance(value, (int, float, bool, type(None))) else None
+
+
+def fit(text: str, room: int) -> str:
+    """The text within ``room`` tokens: quoted data is cut, longest first; instructions and fences stay whole.
+
+    Raises :class:`ModelError` when the instructions alone do not fit.
+    """
+    while rough_tokens(text) > room:
+        longest = max(_FENCED.finditer(text), key=lambda m: len(m[2]), default=None)
+        if longest is None or len(longest[2]) < 40:
+            raise ModelError(f"the prompt does not fit {room} tokens")
+        body = longest[2][: int(len(longest[2]) * 0.8)]
+        text = text[: longest.start(2)] + body + text[longest.end(2) :]
+    return text
 
 
 def loose_json(text: str) -> Any:
     """The first JSON value in a text, fences and prose around it ignored; ``None`` when there is none."""
-    body = re.sub(r"^\s*```[a-z]*\s*|\s*```\s*$", "", text.strip())
+    body = text.strip()[:100_000]
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
     if start < 0:
         return None
     try:
         return json.JSONDecoder().raw_decode(body[start:])[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-
-
-def _cache_file() -> Path:
-    from knowledge.loader import cache_dir
-
-    return cache_dir() / "models.json"
-
-
-def _cached(config: Settings) -> Capability | None:
-    try:
-        table = msgspec.json.decode(_cache_file().read_bytes(), type=dict[str, Capability])
-    except (OSError, msgspec.DecodeError):
-        return None
-    found = table.get(f"{config.base_url}|{config.name}")
-    return found if found and time.time() - found.seen < 7 * 86400 else None
-
-
-def _store(config: Settings, found: Capability) -> None:
-    path = _cache_file()
-    try:
-        table = msgspec.json.decode(path.read_bytes(), type=dict[str, Capability])
-    except (OSError, msgspec.DecodeError):
-        table = {}
-    table[f"{config.base_url}|{config.name}"] = found
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(msgspec.json.encode(table))
-    except OSError:
-        return
-
-
-def same_endpoint(config: Settings, urls: list[str]) -> str:
-    """A warning when the server under diagnosis is the one that would answer; empty otherwise."""
-    mine = urlsplit(config.base_url)
-    for url in urls:
-        other = urlsplit(url)
-        if (mine.hostname, mine.port) == (other.hostname, other.port) and mine.hostname:
-            return f"{other.hostname}:{other.port} is both the patient and the model used: its answers may be slow or wrong"
-    return ""
 
 
 def attach(env: Env, model: Model | None = None) -> Model | None:
@@ -343,12 +375,15 @@ def attach(env: Env, model: Model | None = None) -> Model | None:
 
 def complete(prompt: str, schema: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """One schema-constrained answer for the bare-model arms: ``(data, tokens)``. Raises :class:`ModelError`."""
+    from agent.untrusted import fence
+
     config = settings()
     if config is None:
         raise ModelError("no model configured (INFERDX_MODEL, INFERDX_BASE_URL)")
     model = Model(config)
-    data = model.data("You diagnose LLM serving incidents. Answer in JSON.", prompt, schema)
+    asked = fence(prompt, "task", 60_000)
+    data = model.data("You diagnose LLM serving incidents. Answer in JSON.", asked, schema)
     return data, model.used.tokens_in + model.used.tokens_out
 
 
-__all__ = ["Capability", "Model", "ModelError", "Settings", "Usage", "attach", "complete", "settings"]
+__all__ = ["Capability", "Model", "ModelError", "Settings", "Usage", "attach", "complete", "same_endpoint", "settings"]
