@@ -38,6 +38,10 @@ def read(parts: list[Part], context: Context) -> ReadResult:
         result.problems.append(Problem(ref=parts[0].name, what=what, do="give fewer files"))
     if every:
         result.readings.extend(_together(every))
+    if len(every) > 1:
+        from tools.bench import compare
+
+        result.readings.extend(compare.readings(every))
     return result
 
 
@@ -65,6 +69,8 @@ def _one(part: Part, result: ReadResult) -> list[Run]:
     for run in found:
         complete(run)
     found = [run for run in found if run.metrics or run.missing]
+    if found and all(run.tool == "table" for run in found) and part.size() <= MAX_PROSE:
+        result.nested.append(_prose(part))  # the report reader compares rows and columns of tables
     if not found and not any(problem.ref == part.name for problem in result.problems):
         _refuse(part, head[:1] in (b"{", b"["), result)
     return found
@@ -85,6 +91,12 @@ def _refuse(part: Part, is_json: bool, result: ReadResult) -> None:
         "give the tool's JSON or printed result (vLLM, SGLang, GuideLLM, AIPerf, inference-perf), or a table with heads"
     )
     result.problems.append(Problem(ref=part.name, what=what, do=do, severity="note" if not is_json else "warning"))
+
+
+def _prose(part: Part) -> Part:
+    body = part.head(MAX_PROSE)
+    hint = f"{part.hint}+prose"
+    return Part(name=f"{part.name}#text", data=body, kind="report", parent=part.name, line0=part.line0, hint=hint)
 
 
 def _load(text: str) -> Any:

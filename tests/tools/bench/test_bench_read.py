@@ -40,7 +40,7 @@ SERVE = {
 def run(body: Any, name: str = "bench.json") -> ReadResult:
     data = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
     result = read([Part(name=name, data=data)], Context())
-    assert {r.fact for r in result.readings} <= FACTS
+    assert {r.fact for r in result.readings if r.fact.startswith("bench.")} <= FACTS
     return result
 
 
@@ -136,6 +136,39 @@ def test_rows_are_comparable() -> None:
         ("c8.json", 80.0, "ms", "8"),
     ]
     assert got[0].conditions["request_rate"] == "inf" and got[0].source.ref == "c1.json"
+
+
+def compared(parts: list[Part]) -> dict[str, list[Any]]:
+    found = [r for r in read(parts, Context()).readings if r.fact.partition(".")[0] in ("pair", "sweep", "shape")]
+    assert all(r.source.kind == "file" and r.source.ref in {p.name for p in parts} for r in found)
+    out: dict[str, list[Any]] = {}
+    for reading in found:
+        out.setdefault(reading.fact, []).append(reading.value)
+    return out
+
+
+def part(name: str, **change: Any) -> Part:
+    return Part(name=name, data=json.dumps({**SERVE, **change}).encode())
+
+
+def test_runs_of_several_files_are_compared() -> None:
+    loads = [part(f"c{n}.json", max_concurrency=n, mean_ttft_ms=80.0 if n < 32 else 8000.0) for n in (1, 8, 32)]
+    got = compared(loads)
+    assert 100 in got["sweep.ttft.ratio"] and got["shape.cliff_at_concurrency"]
+    got = compared([part("bench_fast.json"), part("bench_slow.json", duration=40.0, output_throughput=160.0)])
+    assert got["pair.duration.ratio"] == [2] and 0.5 in got["pair.throughput.ratio"]
+    got = compared([part("run1.json", mean_ttft_ms=900.0), part("run2.json"), part("run3.json")])
+    assert got["shape.first_run_slow"]
+
+
+def test_runs_that_nothing_tells_apart_or_that_differ_in_rate_make_no_pair() -> None:
+    assert compared([part("a.json"), part("b.json", mean_ttft_ms=900.0)]) == {}
+    assert compared([part("bench_fast.json"), part("bench_slow.json", request_rate=1.0, mean_ttft_ms=900.0)]) == {}
+
+
+def test_tables_go_to_the_report_reader_too() -> None:
+    result = run(TABLES[0][0], "bench.txt")
+    assert [(n.kind, n.parent) for n in result.nested] == [("report", "bench.txt")]
 
 
 def test_server_info_goes_to_the_configuration_reader() -> None:
