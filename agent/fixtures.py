@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from agent.screen import screen, tree
-from agent.witness import Tree, deciding, leaf_at, paths, witness
+from agent.witness import Tree, deciding, leaf_at, paths, truth_of, witness
 from knowledge.loader import KnowledgeError, read_yaml, yaml_files
 from knowledge.logic import Leaf, Node
 from knowledge.schema import Fixture, Knowledge, Rule
@@ -112,16 +112,18 @@ def _pair(
         values = deciding(whole, path, truth, known.facts)
         if values is None:
             continue
-        fired = witness_truth(whole, values)
-        name = f"fires by {leaf.text}" if fired else f"{word}{leaf.text}"
-        table.setdefault(name, ("fired" if fired else no, values))
+        fired = truth_of(whole, values) is True
+        name = _free(f"fires by {leaf.text}" if fired else f"{word}{leaf.text}", table)
+        table[name] = ("fired" if fired else no, values)
 
 
-def witness_truth(whole: Tree, values: Mapping[str, Any]) -> bool:
-    """Whether the conditions hold over plain values."""
-    from agent.witness import truth_of
-
-    return truth_of(whole, values) is True
+def _free(name: str, table: Mapping[str, Any]) -> str:
+    """The name, numbered when a leaf of the same words stands in several places."""
+    number = 2
+    free = name
+    while free in table:
+        free, number = f"{name} ({number})", number + 1
+    return free
 
 
 def _missing(

@@ -57,7 +57,8 @@ def _signature(book: Book, item: Signature) -> None:
         )
     if pattern.match("") is not None and not item.pattern.startswith("^"):
         book.add("signatures", item.id, "the pattern matches the empty text", "make some part of it mandatory")
-    if not item.cites and not item.proves:
+    # Words in which people tell a thing prove nothing; lines that an engine prints have a source.
+    if "log" in item.where and not item.cites and not item.proves:
         book.add("signatures", item.id, "neither a citation nor what it proves", "say where the line comes from")
     for word in item.need:
         if word != word.lower():

@@ -48,7 +48,7 @@ def _rule(book: Book, known: Knowledge, rule: Rule) -> None:
     whole = effective(known, rule)
     if rule.outcome == "incident" and not whole.look_alikes:
         book.add("rules", rule.id, "no look-alike, neither here nor on the card", "name one and what separates it")
-    if not whole.refuted_by:
+    if rule.outcome == "incident" and not whole.refuted_by:
         book.add("rules", rule.id, "nothing would refute it, neither here nor on the card", "add refuted_by")
     _edges(book, "rules", rule.id, rule.family, rule)
     probes = {probe.id for probe in whole.probes}

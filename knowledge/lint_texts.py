@@ -12,6 +12,8 @@ from knowledge.schema import Text
 
 # Fields of type ``Text | str``: a plain string there has no Chinese.
 _SENTENCES = ("says", "gain", "cost", "risk", "if_true", "if_false", "will_not_help")
+# Words to search by, never shown.
+_SEARCHED = frozenset({"told"})
 # Words that renderers translate themselves.
 _WORDS = frozenset({"", "none", "low", "medium", "moderate", "high"})
 
@@ -49,6 +51,8 @@ def _walk(value: Any, place: str) -> Iterator[tuple[str, Text | str]]:
     elif isinstance(value, Struct):
         cost_is_a_word = type(value).__name__ in ("Probe", "Get")
         for name in value.__struct_fields__:
+            if name in _SEARCHED:
+                continue
             inner = getattr(value, name)
             if isinstance(inner, str):
                 if name in _SENTENCES and not (cost_is_a_word and name in ("cost", "risk")):
