@@ -39,28 +39,22 @@ class Roots:
         """
         if not text or "\x00" in text or len(text) > 4096:
             raise Trouble("bad_path", "empty or unusable path", "give a path below an allowed root (health lists them)")
-        given = Path(text)
+        given, inside = Path(text), False
         for candidate in [given] if given.is_absolute() else [root / given for root in self.folders]:
             try:
                 whole = candidate.resolve(strict=False)
             except (OSError, RuntimeError):
                 continue
-            if not self.allows(whole):
-                continue
-            if whole.exists():
-                return whole
-            if given.is_absolute():
-                raise Trouble(
-                    "no_such_file", f"{text[:MAX_TEXT]}: no such file", "check the path; health lists the roots"
-                )
-        inside = not given.is_absolute() and ".." not in given.parts and self.folders
+            if self.allows(whole):
+                inside = True
+                if whole.exists():
+                    return whole
+        shown = text[:MAX_TEXT]
         if inside:
-            raise Trouble(
-                "no_such_file", f"{text[:MAX_TEXT]}: in none of the roots", "check the path; health lists the roots"
-            )
+            raise Trouble("no_such_file", f"{shown}: no such file", "check the path; health lists the roots")
         raise Trouble(
             "path_refused",
-            f"{text[:MAX_TEXT]}: outside the allowed roots",
+            f"{shown}: outside the allowed roots",
             "use a path below a root that health lists, paste the text instead, or start the server with --allow-root",
         )
 
