@@ -40,11 +40,14 @@ def symptoms_of(known: Knowledge, family: str) -> list[str]:
     return out
 
 
-def decision_rows(known: Knowledge, lang: str = "en") -> Iterator[list[str]]:
-    """Rows of the table: symptom, evidence, cause, what separates it from look-alikes, first action."""
+def decision_rows(known: Knowledge, lang: str = "en", depth: int = 2) -> Iterator[list[str]]:
+    """Rows of the table: symptom, evidence, cause, what separates it from look-alikes, first action.
+
+    A rule stands under the ``depth`` nearest symptoms of its family.
+    """
     for symptom, names in SYMPTOM_NAMES.items():
         for rule in known.rules.values():
-            if rule.outcome != "incident" or symptom not in symptoms_of(known, rule.family)[:2]:
+            if rule.outcome != "incident" or symptom not in symptoms_of(known, rule.family)[:depth]:
                 continue
             whole = effective(known, rule)
             apart = "; ".join(f"{t.family} ⇐ {condition(t.cond)}" for t in whole.look_alikes[:2])
@@ -54,14 +57,14 @@ def decision_rows(known: Knowledge, lang: str = "en") -> Iterator[list[str]]:
             ]  # fmt: skip
 
 
-def decision_table(known: Knowledge, lang: str = "en", symptom: str = "") -> str:
+def decision_table(known: Knowledge, lang: str = "en", symptom: str = "", depth: int = 2) -> str:
     """The whole table as Markdown; ``symptom`` keeps one."""
     head = (
         ["症状", "证据（全部成立）", "原因", "若如此则是别的原因", "首先"] if lang == "zh"
         else ["symptom", "evidence (all of it)", "cause", "it is another cause if", "do first"]
     )  # fmt: skip
     wanted = SYMPTOM_NAMES.get(symptom, ("", ""))[lang == "zh"] if symptom else ""
-    rows = [row for row in decision_rows(known, lang) if not wanted or row[0] == wanted]
+    rows = [row for row in decision_rows(known, lang, depth) if not wanted or row[0] == wanted]
     return markdown_table(head, rows)
 
 
@@ -110,30 +113,33 @@ def _facts(known: Knowledge) -> str:
     for rule in known.rules.values():
         for name in facts_of_rule(rule):
             users[name] = users.get(name, 0) + 1
-    out = [NOTE, "# Facts\n\nThe vocabulary: every name that evidence and rules may use.\n"]
+    out = [NOTE, "# Facts\n\nThe vocabulary: every name that evidence and rules may use. "]
+    out.append("*Rules*: how many read it. *Get it*: the number of the command above the table.\n")
     areas: dict[str, list[FactDef]] = {}
     for _, fact in sorted(known.facts.items()):
         areas.setdefault(fact.name.split(".")[0], []).append(fact)
     for area, facts in areas.items():
+        ways = list(dict.fromkeys(f.get.how for f in facts if f.get))
         out.append(f"\n## {area}\n\n")
+        out.extend(f"{number}. `{' '.join(way.split())}`\n" for number, way in enumerate(ways, 1))
         rows = [
             [f"`{f.name}`", f.unit, f.means.en, f.means.zh, f.source, str(users.get(f.name, "")), f.cannot_tell,
-             f"`{f.get.how}`" if f.get else ""]
+             str(ways.index(f.get.how) + 1) if f.get else ""]
             for f in facts
         ]  # fmt: skip
-        out.append(
-            markdown_table(["fact", "unit", "means", "含义", "read by", "rules", "cannot tell", "how to get it"], rows)
-        )
+        head = ["fact", "unit", "means", "含义", "read by", "rules", "cannot tell", "get it"]
+        out.append("\n" * bool(ways) + markdown_table(head, rows))
     return "".join(out)
 
 
 def _decision(known: Knowledge) -> str:
-    out = [
-        NOTE,
-        "# Decision table\n\nSymptom × evidence × cause. Read the evidence, not the symptom, before acting.\n\n",
-    ]
-    out += [decision_table(known), "\n# 诊断决策表\n\n", decision_table(known, "zh")]
-    return "".join(out)
+    head = "# Decision table\n\nSymptom × evidence × cause. Each rule stands under its nearest symptom.\n\n"
+    return NOTE + head + decision_table(known, depth=1)
+
+
+def _decision_zh(known: Knowledge) -> str:
+    head = "# 诊断决策表\n\n症状 × 证据 × 原因；每条规则列在其最近的症状下。\n\n"
+    return NOTE + head + decision_table(known, "zh", depth=1)
 
 
 def _family_page(known: Knowledge, layer: str) -> str:
@@ -223,7 +229,8 @@ def _schema(known: Knowledge) -> str:
 def pages(known: Knowledge) -> dict[str, str]:
     """File name under ``docs/`` → content."""
     makers: dict[str, Callable[[Knowledge], str]] = {
-        "rules.md": _rules, "facts.md": _facts, "decision-table.md": _decision, "metrics.md": _metrics,
+        "rules.md": _rules, "facts.md": _facts, "decision-table.md": _decision,
+        "decision-table.zh.md": _decision_zh, "metrics.md": _metrics,
         "handbook.md": _handbook, "diagnosis.schema.json": _schema,
     }  # fmt: skip
     out = {name: make(known) for name, make in makers.items()}

@@ -20,6 +20,12 @@ ALIASES = {
 }  # fmt: skip
 
 
+_HAS: dict[bool, dict[bool | None, str]] = {
+    False: {True: "has it", False: "does not have it", None: "cannot be judged"},
+    True: {True: "有", False: "没有", None: "无法判断"},
+}
+
+
 class Entry(NamedTuple):
     """One explained thing: its kind and id, its text, and its data for ``--json``."""
 
@@ -227,20 +233,20 @@ def metric_text(metric: Metric, lang: str, version: str = "") -> str:
     ]
     if metric.never:
         out.append("任何版本都不存在此名称。" if zh else "No release has ever had this name.")
-    life = [f"since {metric.since}" if metric.since else "", f"gone in {metric.gone}" if metric.gone else ""]
-    life.append(f"hidden in {metric.hidden} (--show-hidden-metrics-for-version)" if metric.hidden else "")
-    if any(life):
-        out.append(("版本：" if zh else "Life: ") + ", ".join(x for x in life if x))
+    life = _life(metric, zh)
+    if life:
+        out.append(("版本：" if zh else "Life: ") + life)
     if metric.now:
         out.append(("现用名：" if zh else "Use instead: ") + metric.now)
     if metric.was:
         out.append(("旧名：" if zh else "Was: ") + ", ".join(metric.was))
     if version:
         there = exists(metric, version)
-        word = {True: "has it", False: "does not have it", None: "cannot be judged"}[there]
+        line = f"{metric.engine} {version}: {_HAS[zh][there]}"
         out.append(
-            f"{metric.engine} {version} {word}"
-            + (f"; there: {', '.join(names_in(metric, version))}" if not there else "")
+            line
+            if there
+            else f"{line}; {'该版本名称' if zh else 'there'}: {', '.join(names_in(metric, version)) or '–'}"
         )
     if metric.labels:
         out.append(("标签：" if zh else "Labels: ") + ", ".join(metric.labels))
@@ -251,6 +257,18 @@ def metric_text(metric: Metric, lang: str, version: str = "") -> str:
     if metric.facts:
         out.append(("给出事实：" if zh else "Gives facts: ") + ", ".join(metric.facts))
     return "\n".join(out)
+
+
+def _life(metric: Metric, zh: bool) -> str:
+    parts = []
+    if metric.since:
+        parts.append(f"自 {metric.since}" if zh else f"since {metric.since}")
+    if metric.gone:
+        parts.append(f"{metric.gone} 起移除" if zh else f"gone in {metric.gone}")
+    if metric.hidden:
+        switch = "--show-hidden-metrics-for-version"
+        parts.append(f"{metric.hidden} 中隐藏（{switch}）" if zh else f"hidden in {metric.hidden} ({switch})")
+    return ", ".join(parts)
 
 
 def _flag(known: Knowledge, name: str, lang: str, version: str) -> Entry | None:
@@ -279,9 +297,7 @@ def _flag(known: Knowledge, name: str, lang: str, version: str) -> Entry | None:
         out.append(("改用：" if zh else "Instead: ") + info.instead)
     if version:
         there = flag_exists(info.name, info.engine, version)
-        out.append(
-            f"{info.engine} {version}: " + {True: "has it", False: "does not have it", None: "cannot be judged"}[there]
-        )
+        out.append(f"{info.engine} {version}: {_HAS[zh][there]}")
     pulls = tradeoffs(known, info.name, lang)
     text = "\n".join(out) + "".join(f"\n\n{entry.text}" for entry in pulls if entry.kind == "actions")
     return Entry("flag", info.name, text, msgspec.to_builtins(info))
