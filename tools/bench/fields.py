@@ -276,7 +276,7 @@ def field(label: str, *, unit: str = "", stat: str = "") -> Field | None:
     words = " ".join(part for part in re.split(r"[^\w%]+", bare.lower().replace("_", " ")) if part)
     if kind == "requests":
         goodput = "goodput" in words
-        rated = "rate" in words.split()
+        rated = bool(set(words.split()) & {"rate", "offered", "arrival", "arrivals", "target", "requested"})
         return Field(
             "goodput_requests_per_s" if goodput else "request_rate" if rated else "requests_per_s", factor, word
         )

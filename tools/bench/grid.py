@@ -14,6 +14,7 @@ _VALUE = re.compile(
     r"[~≈<>≤≥]?\s*[-+]?\d[\d.,'\u2019]*(?:[eE][-+]?\d+)?\s*[kKM]?\s*(?:ms|us|µs|s|sec|tok/s|tokens/s|req/s|reqs|tps|%|x|GB/s|GB|W)?"
     r"(?:\s*(?:[-–/]|to)\s*[~≈<>≤≥]?\s*\d[\d.,]*\s*(?:ms|us|µs|s|tok/s|GB/s|%)?)?"
 )
+_MEASURED = re.compile(r"(?<![\w.])\d[\d.,]*\s?(?:ms|s|sec|tok/s|tokens/s|req/s|GB/s|GiB|GB|%)(?!\w)")
 MAX_ROWS = 5000
 MAX_COLUMNS = 60
 
@@ -85,6 +86,8 @@ def _table(block: list[_Line]) -> Iterator[Table]:
     for line in block:
         if sum(map(is_value, line.cells[1:])) >= max(1, (len(line.cells) - 1) // 3):
             break
+        if any(_MEASURED.search(cell) for cell in line.cells[1:]):
+            break  # words around a figure with its unit: a row of prose, no head
         at += 1
     if not at or at >= len(block):
         return

@@ -16,6 +16,7 @@ _STRONG = re.compile(
     r"|^\d{4}-\d\d-\d\dT[\d:.]+Z?\s+(?:TRACE|DEBUG|INFO|WARN|ERROR) [\w.:]+"
     r"|NVRM: Xid|NCCL (?:INFO|WARN)|Out of memory: Killed process|oom-kill:"
     r"|^Traceback \(most recent call last\):"
+    r"|^max_total_num_tokens=\d|CUDA graph (?:begin|end)\.|: error: unrecognized arguments"
 )
 _WEAK = re.compile(
     r"(?m)"
