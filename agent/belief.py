@@ -39,6 +39,8 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     cap_no_refuter: float
     cap_no_decisive: float
     cap_one_snapshot_rate: float
+    resemblance: float
+    resemblance_from: float
     bands: dict[str, float]
     fitted_on: str = ""
 
@@ -100,6 +102,7 @@ def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang
         found.results.append(result)
     for hypothesis in table.values():
         _weigh(known, ledger, hypothesis, lang)
+    _resemblance(known, ledger, table, lang)
     _explain_away(table)
     for hypothesis in table.values():
         _cap(ledger, hypothesis)
@@ -181,6 +184,27 @@ def _refute(ledger: Ledger, h: Hypothesis, refuters: list[Refuter], lang: str) -
             h.passed.append(_cited(both(refuter.says, lang), verdict.used))
         else:
             h.untested.append(refuter)
+
+
+def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis], lang: str) -> None:
+    """What the words resemble is weighed by its share; alone it makes a lead, however high the share."""
+    cal = calibration()
+    for item in ledger.of("words.resemble"):
+        family = item.labels.get("family", "")
+        share = item.value if isinstance(item.value, float) else 0.0
+        card = known.families.get(family)
+        if card is None or share < cal.resemblance_from:
+            continue
+        h = table.get(family)
+        if h is None:
+            h = table[family] = Hypothesis(key=family, family=family, outcome="incident", layer=card.layer)
+            h.logit = cal.prior
+            h.only_partial = True
+            _refute(ledger, h, card.refuted_by, lang)
+        h.logit += cal.resemblance * share
+        h.evidence.append(item.id)
+        words = {"en": "the words resemble what is told of this cause", "zh": "这些描述与该原因的常见表现相似"}
+        h.says.append(f"{words.get(lang, words['en'])} [{item.id}]")
 
 
 def _explain_away(table: dict[str, Hypothesis]) -> None:

@@ -117,11 +117,15 @@ class Probe(Strict, kw_only=True):
 
 
 class Family(Strict, kw_only=True):
-    """The card of one cause family: everything that is the same for all of its rules."""
+    """The card of one cause family: everything that is the same for all of its rules.
+
+    ``told``: what people say and quote when it is this, in general terms; read by the similarity search only.
+    """
 
     id: str
     title: Text
     explain: Text
+    told: Text | None = None
     driven_by: list[str] = []
     leads_to: list[str] = []
     look_alikes: list[LookAlike] = []

@@ -61,6 +61,7 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
     readings: list[Reading] = []
     problems: list[Problem] = []
     kinds: dict[str, str] = {}
+    given = list(parts)
     todo, depth = parts, 0
     while todo and depth <= MAX_DEPTH_NESTED:
         groups: dict[str, list[Part]] = {}
@@ -79,10 +80,16 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
             problems.extend(result.problems)
             todo.extend(result.nested)
         depth += 1
+    if any(kind == "report" for kind in kinds.values()):
+        from tools.report.resemble import readings as likeness
+
+        told = [p for p in given if p.kind in _TOLD]
+        readings.extend(structs.replace(r, via="report") for r in likeness(told))
     return readings, problems, kinds
 
 
 _LATE = ("config",)
+_TOLD = ("report", "log", "config", "bench", "gpu", "host", "profile")
 
 
 def _with_known(context: Context, readings: list[Reading]) -> Context:

@@ -12,6 +12,7 @@ from knowledge.loader import read_yaml
 
 CLASSES = ("attention", "gemm", "moe", "allreduce", "quant", "copy", "sampling", "ssm", "elementwise", "other")
 _CUT = 600
+_QUALIFIER = re.compile(r"^(?:[\w<>]{1,80}\.){1,6}(?=[\w<>]+ \()")
 _SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
 
 
@@ -144,7 +145,8 @@ def is_annotation(name: str) -> bool:
 def frame_share(frame: str) -> str:
     """What a CPU frame works on: ``tokenize``, ``schedule``, ``poll`` … or an empty string."""
     text = frame[:_CUT]
-    return next((share for share, pattern in _frames() if pattern.search(text)), "")
+    bare = _QUALIFIER.sub("", text)
+    return next((share for share, pattern in _frames() if pattern.search(bare) or pattern.search(text)), "")
 
 
 @lru_cache(maxsize=4096)
