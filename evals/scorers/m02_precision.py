@@ -15,7 +15,7 @@ def score(label: Label, row: Row) -> float | None:
     if label.outcome != "incident":
         return None
     roots = set(row.said.roots()) if row.said else set()
-    main = bool(roots & label.accepted())
+    main = bool(roots & (label.accepted() - set(label.cause_families[1:])))
     if not main or not set(label.cause_families[1:]) <= roots:
         return 0.0
     return len(roots & (label.accepted() | set(label.cause_families))) / len(roots)
