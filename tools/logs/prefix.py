@@ -26,7 +26,7 @@ _SYSLOG = re.compile(
     r"([\w./@-]{1,60})(?:\[(\d+)\])?: "
 )
 _KERNEL = re.compile(r"(?:<\d+>)?\[ {0,8}(\d{1,9}\.\d{6})\] ")
-_TAG = re.compile(r"\(([A-Za-z][\w .:-]{0,60}?),? {0,2}pid=(\d+)(?:, ip=([\w.:]+))?[^()]{0,60}\) ?")
+_TAG = re.compile(r"\(([A-Za-z][\w .:=-]{0,60}?),? {0,2}pid=(\d+)(?:, ip=([\w.:]+))?[^()]{0,60}\) ?")
 _RANK = re.compile(r"\[?[Rr]ank ?(\d{1,4})\]?: ?")
 _MPI = re.compile(r"(?:\[\d+,(\d{1,4})\](?:<\w+>)?: ?|(\d{1,4}): )")
 _LEVEL = re.compile(
@@ -171,7 +171,7 @@ def parse(text: str, *, nested: bool = False) -> Line:
         if head == "{" and not nested and at and (whole := _from_json(text[at:])):
             return whole if whole.time is not None else whole._replace(time=time, clock=clock)
         if head == "(" and (found := _TAG.match(text, at)):
-            process, pid = process or found[1].strip(), pid or found[2]
+            process, pid = found[1].strip(), found[2]  # of nested tags the innermost process printed the line
         elif head.isdigit() and (found := _ISO.match(text, at)):
             time, clock = (_iso(found), "iso") if time is None else (time, clock)
         elif head == "[" and (found := _ISO.match(text, at)):

@@ -200,12 +200,18 @@ def _exceptions(scan: Scan, make: Any) -> Iterator[Reading]:
 
 
 def _spread(scan: Scan, make: Any) -> Iterator[Reading]:
-    """KV memory of the ranks next to each other: the smallest decides for all of them."""
-    for key, values, line in scan.tallies.numbers_of("log.kv_cache.available_gib"):
-        if len(values) >= 2:
-            low, high = min(values.values()), max(values.values())
-            how = f"{key}: max {high:g} minus min {low:g} GiB over {len(values)} processes"
-            yield make("log.kv_cache.available_spread_gib", round(high - low, 4), line, how)
+    """Figures of the ranks next to each other: the smallest KV memory decides for all, the lowest number is behind."""
+    for fact, spread, unit in (
+        ("log.kv_cache.available_gib", "log.kv_cache.available_spread_gib", "GiB"),
+        ("log.nccl_timeout_seq", "log.nccl_timeout_seq_spread", "collectives"),
+    ):
+        for key, values, line in scan.tallies.numbers_of(fact):
+            if len(values) >= 2:
+                low, high = min(values, key=lambda p: values[p]), max(values, key=lambda p: values[p])
+                how = (
+                    f"{key}: {values[high]:g} in {high} minus {values[low]:g} {unit} in {low}, {len(values)} processes"
+                )
+                yield make(spread, round(values[high] - values[low], 4), line, how)
 
 
 def _config(scan: Scan, ref: str, readings: list[Reading]) -> Iterator[Problem]:

@@ -220,7 +220,11 @@ class Scan:
             return kind
         life = tells(text, self.life.phase)
         alarm = self._alarm(line)
-        raised = START in text or (text[:1].isalpha() and ("Error" in text or "Exception" in text))
+        raised = (
+            START in text
+            or text.lstrip().startswith('File "')
+            or (text[:1].isalpha() and ("Error" in text or "Exception" in text))
+        )
         if handler or candidates or life or raised:
             kind = Kind(FULL, line.clock)
         elif alarm:
@@ -266,7 +270,7 @@ class Scan:
         in_trace = self.traces.feed(text, at, key, time, level=line.level, phase=life.phase)
         if hit_any or kind.handler:
             self.known_lines += 1
-        elif kind.alarm and not in_trace:
+        elif kind.alarm and not in_trace and not kind.life and text.strip():
             clusters = self.errors if kind.alarm == "error" else self.warnings
             cluster = clusters.add(text, line.level or f"{kind.alarm}?", at, process, life.phase)
             if kind.way == CLUSTER:

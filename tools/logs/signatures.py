@@ -169,7 +169,7 @@ class Matcher:
         except IndexError:
             return None
         if raw is None:
-            return None
+            return None if signature.value is True else signature.value  # what the group stands for is not printed
         raw = raw.strip()
         if item.kind == "number":
             value = number(raw)

@@ -101,6 +101,8 @@ class Traces:
             if self.count < MAX_TRACES and len(self.opened) < MAX_OPEN:
                 self.opened[process] = _Open(line=line, time=time, frames=[], phase=phase)
             return True
+        if state is None and "File " in text and len(self.opened) < MAX_OPEN and _FRAME.match(text):
+            state = self.opened[process] = _Open(line=line, time=time, frames=[], phase=phase)  # its head was cut off
         bare = text.strip()
         if state is not None:
             state.count += 1

@@ -120,6 +120,21 @@ def test_ranks_with_unequal_kv_memory() -> None:
     assert values(result)["log.kv_cache.available_spread_gib"] == 2.5
 
 
+def test_ranks_that_are_behind_in_collectives() -> None:
+    line = "[rank{0}]:[E101 16:31:16.131931664 P.cpp:632] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}, OpType=B)\n"
+    got = values(read_text(line.format(0, 5730) + line.format(3, 5729)))
+    assert (got["log.nccl_timeout"], got["log.nccl_timeout_seq_spread"]) == (2, 1)
+
+
+def test_a_traceback_whose_head_was_cut_is_followed() -> None:
+    text = trace(CORE, "execute_model", "ValueError: x").split("\n", 1)[1]
+    got = values(read_text(text))
+    assert (got["log.first_exception"], got["log.first_exception_frame"]) == (
+        "ValueError: x",
+        "worker.py:execute_model",
+    )
+
+
 def test_a_line_of_a_newer_release_contradicts_the_version() -> None:
     jit = "(E pid=2) WARNING 01-01 00:00:01 [jit.py:1] Triton kernel JIT compilation during inference: k. This causes\n"
     reading = next(r for r in read_text(START + jit).readings if r.fact == "log.jit_during_inference")
