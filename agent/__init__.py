@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent.api import Diagnosis, diagnose, diagnose_async
 
 __all__ = ["Diagnosis", "diagnose", "diagnose_async"]
 
