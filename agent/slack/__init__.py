@@ -1,0 +1,1 @@
+"""The Slack door: durable intake, workers, messages inside Slack's limits. The core knows nothing of it."""
