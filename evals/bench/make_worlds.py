@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from evals.bench.engine_model import Engine, Histogram, Request, Setup
 
@@ -62,7 +63,14 @@ def standing(count: int, prompt: int, output: int, spread: float = 0.3) -> Calla
     return make
 
 
-def loop(users: int, prompt: int, output: int, spread: float, cached: int = 0, gap: float = 0.15) -> dict[str, Callable[..., object]]:
+class Loop(TypedDict):
+    """The two halves of a closed loop, as keywords of :class:`Setup`."""
+
+    arrivals: Callable[[random.Random], list[Request]]
+    users: Callable[[random.Random, float], Request]
+
+
+def loop(users: int, prompt: int, output: int, spread: float, cached: int = 0, gap: float = 0.15) -> Loop:
     """``arrivals`` and ``users`` of a closed loop: each user sends the next request when the last one ended."""
 
     def one(rng: random.Random, now: float) -> Request:
@@ -87,6 +95,7 @@ def mixed(small: int, large: int, share: float) -> Callable[[random.Random], int
 
 def worlds() -> dict[str, World]:
     """All made worlds by case id."""
+
     def gpu(prefill: int, decode: int, kv: int) -> float:
         return 0.0065 + prefill * 2.6e-5 + decode * 1.6e-5 + kv * 2.4e-8
 
@@ -230,7 +239,11 @@ def page(engine: Engine, world: World) -> str:
         lines += one("counter", "estimated_read_bytes_per_gpu", count.get("read_bytes", 0.0))
         lines += one("counter", "estimated_write_bytes_per_gpu", count.get("read_bytes", 0.0) / 200)
     if world.setup.drafts:
-        for name, key in (("drafts", "drafts"), ("draft_tokens", "draft_tokens"), ("accepted_tokens", "accepted_tokens")):
+        for name, key in (
+            ("drafts", "drafts"),
+            ("draft_tokens", "draft_tokens"),
+            ("accepted_tokens", "accepted_tokens"),
+        ):
             lines += one("counter", f"spec_decode_num_{name}", count.get(key, 0.0))
         head = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
         lines.append(f"# TYPE {head} counter")
