@@ -24,7 +24,7 @@ REPO = Path(__file__).resolve().parents[3]
 
 
 def command(root: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "agent.mcp", "--allow-root", str(root), *more]
+    return [sys.executable, "-m", "agent.main", "mcp", "--allow-root", str(root), *more]
 
 
 def environment() -> dict[str, str]:
@@ -87,7 +87,7 @@ def test_over_standard_input_and_output(tmp_path: Path) -> None:
     parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment(), cwd=str(tmp_path))
 
     async def go() -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(150):
             async with Client(parameters) as client:
                 await session(client)
 
@@ -122,7 +122,7 @@ def test_over_http_in_both_protocol_revisions(tmp_path: Path) -> None:
     with served(tmp_path) as url:
 
         async def go() -> None:
-            with anyio.fail_after(60):
+            with anyio.fail_after(150):
                 async with Client(url) as client:
                     await session(client)
                 async with Client(url, mode="legacy") as client:
