@@ -93,3 +93,15 @@ def test_names() -> None:
     assert set(agent.__all__) == {"Diagnosis", "diagnose", "diagnose_async"}
     with pytest.raises(AttributeError):
         _ = agent.nothing
+
+
+def test_the_page_names_every_parameter_and_field_and_its_code_parses() -> None:
+    import ast
+    import re
+
+    page = (Path(agent.__file__).parents[1] / "docs" / "python-api.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"`(\w+)`", page))
+    assert set(inspect.signature(diagnose).parameters) <= shown
+    assert set(Diagnosis.__struct_fields__) - {"narrative", "past", "lang"} <= shown
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) >= 4 and all(ast.parse(block) for block in blocks)

@@ -275,3 +275,22 @@ def test_strings_are_cleaned_masked_and_numbers_stay_json() -> None:
 def test_paths_given_by_absolute_name(desk: Desk) -> None:
     whole: Path = desk.roots.folders[0] / "incident" / "metrics.prom"
     assert ask(desk, "diagnose", paths=[str(whole)])["evidence_total"] > 0
+
+
+def test_the_set_up_page_names_every_tool_option_and_error() -> None:
+    import argparse
+    import re
+
+    from agent.mcp.cli import DEFAULT_PORT, add_arguments
+
+    repo = Path(__file__).resolve().parents[3]
+    page = (repo / "docs" / "mcp.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in page for name in TOOLS) and f":{DEFAULT_PORT}/mcp" in page
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    known = {option for action in parser._actions for option in action.option_strings}
+    used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page)) - {"--transport", "--url"}
+    assert used <= known
+    code = "".join(p.read_text(encoding="utf-8") for p in (repo / "agent" / "mcp").glob("*.py"))
+    raised = set(re.findall(r'Trouble\(\s*"(\w+)"', code)) - {"no_report", "unknown_resource"}
+    assert raised and all(f"`{name}`" in page for name in raised)
