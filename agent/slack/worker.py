@@ -16,6 +16,7 @@ from agent.slack.store import MAX_TRIES, Event, Lost, Store
 
 log = logging.getLogger("inferdx.slack")
 LEASE_S = 60.0
+MAX_DEATHS = 12  # an event that took so many workers with it is not given to another
 
 
 class Worker:
@@ -69,6 +70,10 @@ class Worker:
         return True
 
     def _work(self, event: Event, alive: Callable[[], None]) -> None:
+        if event.tries > MAX_DEATHS:
+            log.error("%s: given up, %d workers ended while at it", event.id, event.tries - 1)
+            self._give_up(event, "it ended the worker each time")
+            return
         try:
             self.handlers.handle(event, alive)
             self.store.finish(event, self.name)

@@ -40,7 +40,9 @@ def slack() -> Iterator[Slack]:
 class Bench:
     """One site under test: a store on disk, any number of workers over it, an app in front."""
 
-    def __init__(self, slack: Slack, folder: Path, known: Any, target: str = "", targets: Targets | None = None) -> None:
+    def __init__(
+        self, slack: Slack, folder: Path, known: Any, target: str = "", targets: Targets | None = None
+    ) -> None:
         self.slack = slack
         self.folder = folder
         self.known = known
@@ -56,7 +58,14 @@ class Bench:
         client = web_client(TOKEN, self.slack.url)
         poster = Poster(client, store, every_s=0.0, stale_s=stale_s)
         collector = Collector(
-            poster, store, self.targets, bot=BOT, token=TOKEN, base_url=self.slack.base, first_look_s=0.3, long_look_s=0.6
+            poster,
+            store,
+            self.targets,
+            bot=BOT,
+            token=TOKEN,
+            base_url=self.slack.base,
+            first_look_s=0.3,
+            long_look_s=0.6,
         )
         site = Site(
             home=self.folder / "home", journal=self.folder / "journal", known=self.known, saver=saver_for(self.target),

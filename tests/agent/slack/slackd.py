@@ -187,7 +187,13 @@ class Slack:
 
     def person_says(self, channel: str, text: str, thread: str = "", files: list[str] | None = None) -> dict[str, Any]:
         """A person's message, kept in the channel; the event that Slack would deliver."""
-        item: dict[str, Any] = {"type": "message", "user": "U0HUMAN01", "text": text, "ts": self.stamp(), "channel": channel}
+        item: dict[str, Any] = {
+            "type": "message",
+            "user": "U0HUMAN01",
+            "text": text,
+            "ts": self.stamp(),
+            "channel": channel,
+        }
         if thread:
             item["thread_ts"] = thread
         if files:
@@ -263,7 +269,12 @@ class Slack:
             _send(handler, 200, b"<html>sign in</html>", {"Content-Type": "text/html"})
             return
         found = self.files.get(key)
-        _send(handler, 200 if found else 404, found["data"] if found else b"", {"Content-Type": "application/octet-stream"})
+        _send(
+            handler,
+            200 if found else 404,
+            found["data"] if found else b"",
+            {"Content-Type": "application/octet-stream"},
+        )
 
     def _call(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
         name = method.replace(".", "_")
@@ -376,7 +387,9 @@ def event_body(event: dict[str, Any], event_id: str = "Ev1", kind: str = "") -> 
         clean["type"] = kind
     if "files" in clean:
         clean["files"] = [_public(f) for f in clean["files"]]
-    return json.dumps({"type": "event_callback", "team_id": TEAM, "event_id": event_id, "event": clean, "api_app_id": "A1"})
+    return json.dumps(
+        {"type": "event_callback", "team_id": TEAM, "event_id": event_id, "event": clean, "api_app_id": "A1"}
+    )
 
 
 def action_body(name: str, value: str, message: dict[str, Any], user: str = "U0HUMAN01") -> str:

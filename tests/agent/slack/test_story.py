@@ -121,7 +121,9 @@ def test_not_for_us(bench: Bench, slack: Slack) -> None:
 def test_called_mid_thread_reads_it_once_as_quoted_data(bench: Bench, slack: Slack) -> None:
     url = bench.open_http()
     root = slack.person_says("C1", "P1: chat is slow")
-    slack.messages.append({"channel": "C1", "thread_ts": root["ts"], "ts": slack.stamp(), "bot_id": "B7", "text": "alert"})
+    slack.messages.append(
+        {"channel": "C1", "thread_ts": root["ts"], "ts": slack.stamp(), "bot_id": "B7", "text": "alert"}
+    )
     slack.person_says("C1", "vllm:num_requests_waiting is 98 and &lt;!channel&gt; nothing moves", root["ts"])
     for text in (f"<@{BOT}> please look", f"<@{BOT}> why?"):
         deliver(url, event_body(slack.person_says("C1", text, root["ts"]), kind="app_mention"))
@@ -167,7 +169,12 @@ def test_skip_follow_stop_and_expired(bench: Bench, slack: Slack) -> None:
     assert bench.drain(worker) == 0
 
     bench.stores[0].db.run("UPDATE tokens SET expires = 0")
-    for name, value in (("skip", button_value(answer, "skip")), ("case", "made-up"), ("old_button", "x"), ("feedback", "up.x")):
+    for name, value in (
+        ("skip", button_value(answer, "skip")),
+        ("case", "made-up"),
+        ("old_button", "x"),
+        ("feedback", "up.x"),
+    ):
         deliver(url, action_body(name, value, answer))
     until(lambda: len(slack.ephemerals) == 4)
     assert all("expired" in e["text"] for e in slack.ephemerals)
