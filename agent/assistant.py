@@ -26,6 +26,7 @@ SYSTEM = (
     "invent ids, numbers, causes or commands."
 )
 MAX_PROPOSALS = 12
+BY_MODEL = "found by a model"
 MAX_SENTENCES = 5
 MAX_INTAKE = 2
 _PLACE = re.compile(r"\{(E\d{1,6})\}")
@@ -217,7 +218,7 @@ def accept(known: Knowledge, name: str, text: str, row: Any) -> Reading | None:
             if reading.fact == fact and _overlap(reading.source.span, _respelt(known, fact, _MARKUP.sub("", span))):
                 source = Source(kind="words", ref=name, line=number, span=span)
                 method = "proposed by a model, span checked by the claim reader"
-                return structs.replace(reading, source=source, method=method, caveats=("found by a model",))
+                return structs.replace(reading, source=source, method=method, caveats=(BY_MODEL,))
     return None
 
 

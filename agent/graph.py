@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent import steps
+from agent.chat.supersede import recollect
 from agent.state import Env, State
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def build(env: Env, checkpointer: Any = None) -> CompiledStateGraph[Any, Any, An
 
     graph: Any = StateGraph(State)
     for name, step in steps.STEPS.items():
-        graph.add_node(name, _collect(env) if name == "collect" else _node(env, step))
+        special = {"collect": _collect, "ask": _ask if checkpointer is not None else None}.get(name)
+        graph.add_node(name, special(env) if special else _node(env, step))
     graph.add_edge(START, "collect")
     for here, there in steps.NEXT.items():
         if here != "ask":
@@ -47,7 +49,8 @@ def build(env: Env, checkpointer: Any = None) -> CompiledStateGraph[Any, Any, An
         graph.add_edge("ask", "wait")
         graph.add_edge("wait", "collect")
     graph.add_edge("write", END)
-    return graph.compile(checkpointer=checkpointer)
+    compiled: CompiledStateGraph[Any, Any, Any, Any] = graph.compile(checkpointer=checkpointer)
+    return compiled
 
 
 def _node(env: Env, step: Callable[[Env, State], State]) -> Callable[[State], State]:
@@ -62,7 +65,18 @@ def _collect(env: Env) -> Callable[[State], State]:
 
     def run(state: State) -> State:
         read = int(env.cache.get("inbox", state.get("inbox_done", 0)))
-        return State(**{**steps.collect(env, state), "inbox_done": read})
+        return State(**{**recollect(env, state), "inbox_done": read})
+
+    return run
+
+
+def _ask(env: Env) -> Callable[[State], State]:
+    """The question and what can be said so far, in one checkpoint: a thread that waits for hours has its answer."""
+
+    def run(state: State) -> State:
+        asked = steps.ask(env, state)
+        told = steps.write(env, State(**{**state, **asked}))
+        return State(**{**asked, **told})
 
     return run
 
@@ -72,13 +86,13 @@ def _wait(env: Env) -> Callable[[State], State]:
 
     What the person gave is in the inbox and reaches the ledger through ``collect``; the value only says to go on.
     """
-    del env
 
     def run(state: State) -> State:
         from langgraph.types import interrupt
 
         interrupt(state.get("question", {}))
-        return State(next="", steps=[*state.get("steps", []), "wait: answered"])
+        done = [*state.get("steps", []), "wait: answered"]
+        return State(next="", probes_run=[], started=env.clock(), question={}, steps=done)
 
     return run
 

@@ -20,9 +20,14 @@ def home() -> Path:
 
 
 def threads() -> list[Path]:
-    """Thread folders, newest first."""
+    """Thread folders, the one last spoken in first."""
     root = home() / "threads"
-    return sorted((p for p in root.iterdir() if p.is_dir()), key=lambda p: -p.stat().st_mtime) if root.is_dir() else []
+
+    def spoken(path: Path) -> float:
+        inbox = path / "inbox.jsonl"
+        return inbox.stat().st_mtime if inbox.exists() else path.stat().st_mtime
+
+    return sorted((p for p in root.iterdir() if p.is_dir()), key=spoken, reverse=True) if root.is_dir() else []
 
 
 def new_thread(name: str = "") -> Path:
@@ -33,21 +38,29 @@ def new_thread(name: str = "") -> Path:
     while path.exists():
         number += 1
         path = home() / "threads" / f"{safe}-{number}"
-    path.mkdir(parents=True)
+    path.mkdir(parents=True, mode=0o700)
     return path
 
 
 class Inbox:
-    """Append-only record of inputs. ``done`` marks how many have reached the checkpoint."""
+    """Append-only record of inputs, one JSON object a line, written through to disk before anything else happens."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "inbox.jsonl"
 
     def add(self, kind: str, **content: Any) -> int:
         """Write one entry through to disk and return its number (from 1)."""
-        number = len(self.entries()) + 1
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"n": number, "kind": kind, **content}, ensure_ascii=False) + "\n")
+        number = max((int(e["n"]) for e in self.entries()), default=0) + 1
+        # ASCII escapes keep every separator that Unicode knows, and lone surrogates, inside the one line.
+        line = json.dumps({"n": number, "kind": kind, **content}) + "\n"
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(size - 1)
+                line = line if file.read(1) == b"\n" else "\n" + line
+            file.seek(0, os.SEEK_END)
+            file.write(line.encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
         return number
@@ -57,9 +70,11 @@ class Inbox:
         if not self.path.exists():
             return []
         out = []
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        for line in self.path.read_bytes().split(b"\n"):
             try:
-                out.append(json.loads(line))
+                entry = json.loads(line)
             except ValueError:
                 continue
+            if isinstance(entry, dict) and isinstance(entry.get("n"), int) and "kind" in entry:
+                out.append(entry)
         return out

@@ -9,10 +9,10 @@ from agent.render.terminal import value_text, where
 HELP = {
     "en": "Paste anything (prose, a launch command, log lines, a table) or /attach files, folders or addresses.\n"
     "/why  /ruled-out  /next  /actions  /layers  /evidence [E7]  /whatif k=v …  /explain TERM\n"
-    "/save FILE.json  /export FILE.md  /thread  /lang zh|en  /quit",
+    "/save FILE.json  /export FILE.md  /retry  /thread  /lang zh|en  /quit",
     "zh": "粘贴任何内容（描述、启动命令、日志、表格），或用 /attach 加入文件、目录、地址。\n"
     "/why  /ruled-out  /next  /actions  /layers  /evidence [E7]  /whatif k=v …  /explain 术语\n"
-    "/save FILE.json  /export FILE.md  /thread  /lang zh|en  /quit",
+    "/save FILE.json  /export FILE.md  /retry  /thread  /lang zh|en  /quit",
 }
 
 
@@ -31,7 +31,7 @@ def why(d: Diagnosis) -> list[str]:
     out = [f"{top.title}: {say(f'band.{top.band}', d.lang)} ({top.confidence:.0%})"]
     out += [f"+ {text}" for text in top.says]
     out += [f"− {text}" for text in top.against]
-    out += [f"✓ {text}" for text in top.refuters_passed[:3]]
+    out += [f"✓ {text}" for text in list(dict.fromkeys(top.refuters_passed))[:3]]
     out += [f"cap {text}" for text in top.caps]
     out += [f"[K: {cite}]" for cite in top.cites[:4]]
     return out

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.chat import replies
 from agent.chat.intents import intent, is_question, settings_in
@@ -13,18 +14,30 @@ if TYPE_CHECKING:
     from agent.cli_chat import Loop
 
 _SHORT = {"ruled_out": "ruled-out", "ruledout": "ruled-out", "q": "quit", "exit": "quit", "h": "help", "e": "evidence"}
+_NAMES = (
+    "why", "ruled-out", "next", "actions", "layers", "evidence", "status", "whatif", "explain", "attach", "save", "export",
+    "retry", "thread", "lang", "help", "quit",
+)  # fmt: skip
+_TELL: dict[str, Callable[[Any], list[str]]] = {
+    "why": replies.why, "ruled-out": replies.ruled_out, "next": replies.next_probe, "actions": replies.actions,
+    "layers": replies.layers, "status": lambda d: [d.headline, *d.summary[:3]],
+}  # fmt: skip
 
 
 def handle(loop: Loop, text: str) -> str:
     """Do what an input asks; returns ``quit`` to leave."""
     stripped = text.strip()
-    if stripped.startswith("/") and not stripped.startswith("//") and "\n" not in stripped and not _is_path(stripped):
+    if "\n" not in stripped and (paths := _paths(stripped)):
+        loop.attach(paths, [])
+        return ""
+    if stripped.startswith("/") and not stripped.startswith("//") and "\n" not in stripped and " /" not in stripped[:2]:
         name, _, rest = stripped[1:].partition(" ")
         return command(loop, _SHORT.get(name.lower(), name.lower()), rest.strip())
+    told = loop.session.diagnosis is not None
     found = intent(stripped)
-    if found:
+    if found and (told or found in ("help", "explain") or len(stripped) < 30):
         return command(loop, found, stripped if found in ("whatif", "explain") else "")
-    if is_question(stripped):
+    if is_question(stripped) and told:
         from agent.chat.answer import answer
 
         for line in answer(loop.session, stripped, loop.config):
@@ -34,69 +47,73 @@ def handle(loop: Loop, text: str) -> str:
     return ""
 
 
-def _is_path(text: str) -> bool:
-    return len(text) < 400 and text.count("/") >= 2 and Path(text.split(maxsplit=1)[0]).exists()
+def _paths(text: str) -> list[str]:
+    """A line that is nothing but the paths of existing files or folders (dropped into the terminal)."""
+    import shlex
+
+    if len(text) > 2000 or "/" not in text or text.split(maxsplit=1)[0][1:] in _NAMES:
+        return []
+    try:
+        items = [Path(item).expanduser() for item in shlex.split(text)]
+        return [str(p.resolve()) for p in items] if all(p.is_absolute() and p.exists() for p in items) else []
+    except (ValueError, OSError, RuntimeError):
+        return []
 
 
 def command(loop: Loop, name: str, rest: str) -> str:
     """One command. Unknown ones say so and name the nearest."""
     session = loop.session
-    d = session.diagnosis
     if name == "quit":
         return "quit"
     if name == "help":
         loop.line(replies.HELP[session.lang])
     elif name == "attach":
         _attach(loop, rest)
-    elif name == "lang" and rest in ("en", "zh"):
-        session.lang = rest
-        loop.line(f"lang {rest}")
+    elif name == "retry":
+        loop.resume()
+    elif name == "lang":
+        _lang(loop, rest)
     elif name == "thread":
         loop.line(f"{session.folder.name}   resume with: inferdx chat --resume {session.folder.name}")
     elif name == "explain":
         _explain(loop, rest)
-    elif d is None:
+    elif name not in _NAMES:
+        import difflib
+
+        near = difflib.get_close_matches(name, _NAMES, 1)
+        loop.line(f"/{name}: no such command" + (f" (did you mean /{near[0]}?)" if near else " (/help)"))
+    elif session.diagnosis is None:
         loop.line(replies.none_yet(session.lang))
-    elif name in ("why", "ruled-out", "next", "actions", "layers", "evidence", "status"):
+    elif name in _TELL or name == "evidence":
         _tell(loop, name, rest)
     elif name == "whatif":
         _whatif(loop, rest)
-    elif name in ("save", "export"):
-        _write(loop, name, rest)
     else:
-        import difflib
-
-        known = [
-            "why",
-            "ruled-out",
-            "next",
-            "actions",
-            "layers",
-            "evidence",
-            "whatif",
-            "explain",
-            "attach",
-            "save",
-            "export",
-            "thread",
-            "lang",
-            "help",
-            "quit",
-        ]
-        near = difflib.get_close_matches(name, known, 1)
-        loop.line(f"/{name}: no such command" + (f" (did you mean /{near[0]}?)" if near else " (/help)"))
+        _write(loop, name, rest)
     return ""
+
+
+def _lang(loop: Loop, rest: str) -> None:
+    """Answers from here on; the diagnosis is told again in the other language."""
+    if rest not in ("en", "zh"):
+        loop.line("/lang zh|en")
+        return
+    loop.session.lang = rest
+    if loop.session.diagnosis is not None and loop.session.diagnosis.lang != rest:
+        loop.play(loop.session.again())
+    else:
+        loop.line(f"lang {rest}")
 
 
 def _tell(loop: Loop, name: str, rest: str) -> None:
     d = loop.session.diagnosis
     if d is None:
         return
-    lines = {
-        "why": replies.why, "ruled-out": replies.ruled_out, "next": replies.next_probe, "actions": replies.actions,
-        "layers": replies.layers, "status": lambda x: [x.headline, *x.summary[:3]],
-    }  # fmt: skip
-    for line in replies.evidence(d, rest) if name == "evidence" else lines[name](d):
+    if name == "evidence":
+        lines = [line for i in (rest.split()[:6] or [""]) for line in replies.evidence(d, i)]
+    else:
+        lines = _TELL[name](d)
+    for line in lines:
         loop.line(line)
 
 
@@ -113,7 +130,7 @@ def _attach(loop: Loop, rest: str) -> None:
         return
     urls = [i for i in items if re.match(r"https?://", i)]
     paths = [str(Path(i).expanduser().resolve()) for i in items if i not in urls]
-    loop.play(loop.session.attach(paths, urls, 30.0 if urls else 0.0))
+    loop.attach(paths, urls)
 
 
 def _explain(loop: Loop, rest: str) -> None:
@@ -142,7 +159,7 @@ def _write(loop: Loop, name: str, rest: str) -> None:
 
     path = Path(rest).expanduser()
     try:
-        path.write_bytes(d.to_json()) if name == "save" else path.write_text(render(d), encoding="utf-8")
+        path.write_bytes(d.to_json() if name == "save" else render(d).encode("utf-8", "replace"))
         loop.line(f"written: {path}")
     except OSError as error:
         loop.line(f"/{name}: {path}: {error.strerror}")
