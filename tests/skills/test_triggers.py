@@ -17,7 +17,11 @@ import yaml
 from tests.skills.test_skill import split
 
 _COMMON = frozenset(
-    ["a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "every", "for", "from", "full", "has", "have", "how", "i", "if", "in", "is", "it", "its", "low", "me", "my", "no", "not", "of", "on", "or", "our", "out", "so", "someone", "the", "them", "these", "this", "to", "use", "used", "we", "what", "when", "which", "why", "with", "would", "you"]
+    re.findall(
+        r"\w+",
+        "a all an and any are as at be by can do every for from full has have how i if in is it its low me my no not of on "
+        "or our out so someone the them these this to use used we what when which why with would you",
+    )
 )
 _REASONS = {
     "training": "Training or fine-tuning", "prompt writing": "prompt writing", "model quality": "model quality",

@@ -145,7 +145,7 @@ def test_all_else_is_refused(url: str) -> None:
 def test_link_local_is_refused_even_when_an_operator_lists_it(url: str) -> None:
     with pytest.raises(ValueError, match="never read"):
         Addresses([url])
-    with pytest.raises(Trouble):
+    with pytest.raises(Trouble, match="never read"):
         LISTED.check(url)
 
 
