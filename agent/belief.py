@@ -40,7 +40,9 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     cap_no_decisive: float
     cap_one_snapshot_rate: float
     resemblance: float
+    resemblance_alone: float
     resemblance_from: float
+    resemblance_at: float
     bands: dict[str, float]
     fitted_on: str = ""
 
@@ -187,8 +189,16 @@ def _refute(ledger: Ledger, h: Hypothesis, refuters: list[Refuter], lang: str) -
 
 
 def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis], lang: str) -> None:
-    """What the words resemble is weighed by its share; alone it makes a lead, however high the share."""
+    """What the words resemble: some weight for a family that rules support, a lead of its own where no rule speaks.
+
+    It names a cause by itself only where its share is high and no incident rule carries an answer; the cap for "no
+    decisive evidence" then holds it at "likely".
+    """
     cal = calibration()
+    carried = any(
+        h.outcome == "incident" and not h.refuted and not h.only_partial and sigmoid(h.logit) >= cal.incident_at
+        for h in table.values()
+    )
     for item in ledger.of("words.resemble"):
         family = item.labels.get("family", "")
         share = item.value if isinstance(item.value, float) else 0.0
@@ -201,7 +211,11 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
             h.logit = cal.prior
             h.only_partial = True
             _refute(ledger, h, card.refuted_by, lang)
-        h.logit += cal.resemblance * share
+        if h.only_partial:
+            h.logit += cal.resemblance_alone * share
+            h.only_partial = carried or share < cal.resemblance_at
+        else:
+            h.logit += cal.resemblance * share
         h.evidence.append(item.id)
         words = {"en": "the words resemble what is told of this cause", "zh": "这些描述与该原因的常见表现相似"}
         h.says.append(f"{words.get(lang, words['en'])} [{item.id}]")

@@ -10,7 +10,7 @@ from agent.diagnosis import Cause, Diagnosis, InputProblem, LayerRow, Outcome, P
 from agent.phrases import say
 from agent.state import Env, State
 from agent.version import VERSION
-from knowledge.schema import LAYERS, Knowledge, both
+from knowledge.schema import LAYERS, Family, Knowledge, both
 from tools.view import Ledger
 
 LAYER_TOOLS: dict[str, tuple[str, str]] = {
@@ -102,13 +102,20 @@ def _causes(
                 family=h.family, layer=h.layer, title=both(card.title, lang) if card else h.family,
                 confidence=h.confidence, band=band(h.confidence), evidence=h.evidence,
                 rules=[r.id for r, x in zip(h.rules, h.results, strict=True) if x.state == "fired"],
-                mechanism=both(h.rules[0].mechanism, lang), verdict="supported" if h in supported else "lead",
+                mechanism=_mechanism(h, card, lang), verdict="supported" if h in supported else "lead",
                 role=roles.get(h.family, "root") if h in supported else "root",  # type: ignore[arg-type]
                 says=h.says[:6], against=h.against[:6], refuters_passed=h.passed[:6], caps=h.caps,
                 cites=list(dict.fromkeys(cites))[:6],
             )
         )  # fmt: skip
     return out
+
+
+def _mechanism(h: Hypothesis, card: Family | None, lang: str) -> str:
+    """The mechanism of the first rule; of a lead without rules, what its card explains."""
+    if h.rules:
+        return both(h.rules[0].mechanism, lang)
+    return both(card.explain, lang) if card else ""
 
 
 def _headline(

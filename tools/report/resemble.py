@@ -11,12 +11,14 @@ import math
 import re
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 
 from knowledge import load
 from tools.contract import Reading, Source
 from tools.part import Part
 
-TEMPERATURE = 0.02
+TEMPERATURE = 0.013
+BENIGN = "benign:"
 MAX_CHARS = 6000
 MAX_PARTS = 24
 TOP = 6
@@ -25,7 +27,7 @@ _END = re.compile(r"(?:ing|ed|es|s)$")
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case word stems, parts of compound names, and bigrams of CJK characters."""
+    """Lower-case word stems, parts of compound names, pairs of CJK characters, and pairs of neighbours."""
     out: list[str] = []
     for word in _WORD.findall(text.lower()):
         if "\u4e00" <= word[0] <= "\u9fff":
@@ -35,7 +37,7 @@ def tokens(text: str) -> list[str]:
         out.append(_END.sub("", plain))
         if "_" in plain:
             out.extend(piece for piece in plain.split("_") if len(piece) > 2)
-    return out
+    return out + [f"{a} {b}" for a, b in pairwise(out)]
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +57,9 @@ def index() -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     for rule in known.rules.values():
         if rule.family in texts:
             texts[rule.family] += [rule.title.en, rule.title.zh, rule.mechanism.en, rule.mechanism.zh]
+        elif rule.outcome != "incident":
+            # Benign explanations compete for the words, so that a report of nothing wrong resembles no cause.
+            texts[f"{BENIGN}{rule.id}"] = [rule.title.en, rule.title.zh, rule.mechanism.en, rule.mechanism.zh]
     counts = {family: Counter(tokens(" ".join(lines))) for family, lines in texts.items()}
     seen: Counter[str] = Counter(token for count in counts.values() for token in count)
     rarity = {token: math.log((len(counts) + 1) / (n + 0.5)) for token, n in seen.items()}
@@ -95,7 +100,8 @@ def readings(parts: list[Part]) -> list[Reading]:
         return []
     vectors, _ = index()
     out: list[Reading] = []
-    for rank, (family, share) in enumerate(shares(words)[:TOP], 1):
+    found = [row for row in shares(words) if not row[0].startswith(BENIGN)]
+    for rank, (family, share) in enumerate(found[:TOP], 1):
         ref, number, span = max(lines, key=lambda row: (_weight(row[2], vectors[family]), -len(row[2])))
         out.append(
             Reading(
