@@ -173,5 +173,5 @@ def test_masking_keeps_what_people_need() -> None:
 
 
 def test_unslack() -> None:
-    raw = f"<@UBOT|inferdx> see <https://x.example/a|the page> &lt;tag&gt; <@U1> <http://a.example>"
+    raw = "<@UBOT|inferdx> see <https://x.example/a|the page> &lt;tag&gt; <@U1> <http://a.example>"
     assert unslack(raw, "UBOT") == "see the page <tag> @U1 http://a.example"
