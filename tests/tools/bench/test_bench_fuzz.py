@@ -95,7 +95,6 @@ def test_hostile_text_costs_linear_time(seed: str) -> None:
         feed(text, "bench.txt")
         return time.process_time() - begin
 
-    cost(seed)
-    once = max(cost(seed), 0.002)
-    assert once < 0.5
-    assert cost("\n".join([seed] * 4)) < 12 * once + 0.2
+    once = max(min(cost(seed) for _ in range(3)), 0.01)
+    assert once < 2.0
+    assert min(cost("\n".join([seed] * 4)) for _ in range(2)) < 12 * once + 0.3

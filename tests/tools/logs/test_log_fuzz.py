@@ -83,7 +83,6 @@ HOSTILE: list[Any] = [
 
 @pytest.mark.parametrize("seed", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_lines_cost_linear_time(seed: bytes) -> None:
-    cost(seed)
-    once = max(cost(seed), 0.002)
-    assert cost(b"\n".join([seed] * 4)) < 12 * once + 0.2
-    assert once < 0.5
+    once = max(min(cost(seed) for _ in range(3)), 0.01)
+    assert once < 2.0  # 60 kB: quadratic work would take far longer, a loaded machine does not
+    assert min(cost(b"\n".join([seed] * 4)) for _ in range(2)) < 12 * once + 0.3
