@@ -40,11 +40,12 @@ def words(text: str) -> frozenset[str]:
 
 
 def probe_matches(said: str, accepted: str) -> bool:
-    """Whether a named probe is the accepted one: a common specific concept, a broad one with a common content word, or
-    three common content words."""
+    """Whether a named probe is the accepted one: a common specific concept, a broad one with a common content word, the
+    same option, or three common content words."""
     common = reads(said) & reads(accepted)
     shared = words(said) & words(accepted)
-    return bool(common - _tables()[2]) or (bool(common) and bool(shared)) or len(shared) >= 3
+    option = any(word.count("_") >= 2 for word in shared)
+    return bool(common - _tables()[2]) or (bool(common) and bool(shared)) or option or len(shared) >= 3
 
 
 def action_matches(said: str, forbidden: str) -> bool:

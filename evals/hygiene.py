@@ -13,7 +13,7 @@ from knowledge.schema import LAYERS, Knowledge
 from tools.part import Part
 
 ID = re.compile(r"^(case-\d{4}|inc-\d{3}|lab-\d{3})$")
-MAX_LINES = 200_000
+MAX_BYTES = 64 << 20
 
 # What an engine prints itself is no give-away.
 _ALLOWED = (
@@ -23,8 +23,13 @@ _ALLOWED = (
 _LEAKS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("names a root cause", re.compile(r"root[ -]?cause|根本原因|根因", re.I)),
     ("names a fix", re.compile(r"\b(the|a|quick|hot)[ -]?fix\b|\bfix(ed|es)? (it|this|in|by)\b|\bworkaround\b|修复", re.I)),
-    ("cites a thread", re.compile(r"github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+|\b(issue|PR|pull request) #?\d{2,6}\b", re.I)),
+    ("cites a thread", re.compile(r"github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+|\b(issue|pull request) #?\d{2,6}\b|\bPR #\d{2,6}\b", re.I)),
     ("holds words of a label", re.compile(r"\b(cause_famil|also_accepted|decisive_files|acceptable_next|forbidden_actions|healed_twin|look_alike)")),
+)  # fmt: skip
+_HINTS = (
+    "root cause", "root-cause", "rootcause", "根本原因", "根因", " fix", "hotfix", "hot-fix", "quickfix", "quick-fix",
+    "\nfix", "workaround", "修复", "github.com/", "issue ", "pull request", "pr #", "cause_famil", "also_accepted",
+    "decisive_files", "acceptable_next", "forbidden_actions", "healed_twin", "look_alike",
 )  # fmt: skip
 _NAMES = re.compile(
     r"(^|[-_. ])(oom|crash(ed)?|preempt\w*|healthy|sick|bug|fix(ed)?|cause|label|hang|incident|control|"
@@ -57,7 +62,13 @@ def leaks(case: Case, families: Iterable[str]) -> list[Leak]:
         tell = _NAMES.search(name)
         if tell:
             found.append(Leak(case=case.id, where="(held out)" if secret else name, why=f"file name tells ({tell[2]})"))
-        for number, text in Part(name=name, path=path).lines(MAX_LINES):
+        part = Part(name=name, path=path)
+        whole = part.text(MAX_BYTES)
+        # Plain substrings of the patterns first: most files hold none, and metrics pages are large.
+        low = whole.lower()
+        if not any(i in whole for i in ids) and not any(hint in low for hint in _HINTS):
+            continue
+        for number, text in part.lines():
             for why in _tells(text, family):
                 where = f"line {number}" if secret else f"{name}:{number}"
                 found.append(Leak(case=case.id, where=where, why=why, text="" if secret else text.strip()[:120]))
@@ -183,9 +194,18 @@ class Mix(Struct, kw_only=True):
             (self.total >= 120, f"{self.total} cases, wanted 120 or more"),
             (0.195 <= benign <= 0.255, f"{benign:.1%} healthy or limit, wanted 20–25 %"),
             (0.095 <= blank <= 0.155, f"{blank:.1%} undecidable, wanted 10–15 %"),
-            (self.relations.get("healed_twin", 0) >= 20, f"{self.relations.get('healed_twin', 0)} healed twins, wanted 20"),
-            (self.relations.get("look_alike", 0) >= 10, f"{self.relations.get('look_alike', 0)} look-alikes, wanted 10"),
-            *((self.layers.get(x, 0) >= 10, f"{self.layers.get(x, 0)} incidents in the {x} layer, wanted 10") for x in LAYERS),
+            (
+                self.relations.get("healed_twin", 0) >= 20,
+                f"{self.relations.get('healed_twin', 0)} healed twins, wanted 20",
+            ),
+            (
+                self.relations.get("look_alike", 0) >= 10,
+                f"{self.relations.get('look_alike', 0)} look-alikes, wanted 10",
+            ),
+            *(
+                (self.layers.get(x, 0) >= 10, f"{self.layers.get(x, 0)} incidents in the {x} layer, wanted 10")
+                for x in LAYERS
+            ),
         ]
         return [text for fine, text in tests if not fine]
 

@@ -87,6 +87,16 @@ def runs_root() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "inferdx" / "runs"
 
 
+def prune(root: Path, keep: int = 20) -> None:
+    """Drop the oldest unregistered runs (``dev-…``) beyond ``keep``."""
+    heads = sorted(root.glob(f"dev-*/{META}"), key=lambda p: p.stat().st_mtime, reverse=True)
+    for head in heads[keep:]:
+        for path in head.parent.iterdir():
+            if path.is_file():
+                path.unlink(missing_ok=True)
+        head.parent.rmdir()
+
+
 def set_hash(cases: Iterable[Case], labels: Path) -> str:
     """Hash over the labels and worlds of a set: two runs with one hash answered the same questions."""
     total = hashlib.sha256()
@@ -124,6 +134,8 @@ def run(plan: Plan) -> Finished:
         python=sys.version.split()[0],
     )  # fmt: skip
     folder = plan.folder or runs_root() / meta.run.replace(":", "_")
+    if plan.folder is None:
+        prune(runs_root())
     done = _open(folder, meta, plan.resume)
     jobs = [
         work.Job(case=c.id, arm=a.name, repeat=r, counterfactual=plan.counterfactual)

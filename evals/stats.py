@@ -22,7 +22,7 @@ def wilson(hits: float, n: int, z: float = Z95) -> tuple[float, float]:
     return (0.0 if hits <= 0 else max(0.0, low)), (1.0 if hits >= n else min(1.0, high))
 
 
-def cluster_bootstrap(values: Sequence[float], clusters: Sequence[str], draws: int = 2000) -> tuple[float, float]:
+def cluster_bootstrap(values: Sequence[float], clusters: Sequence[str], draws: int = 1000) -> tuple[float, float]:
     """95 % percentile interval of the mean, whole clusters (origins) drawn with replacement. Fixed seed."""
     if not values:
         return 0.0, 1.0
@@ -41,7 +41,7 @@ def cluster_bootstrap(values: Sequence[float], clusters: Sequence[str], draws: i
 
 
 def paired_bootstrap(
-    one: Sequence[float], two: Sequence[float], clusters: Sequence[str], draws: int = 2000
+    one: Sequence[float], two: Sequence[float], clusters: Sequence[str], draws: int = 1000
 ) -> tuple[float, float, float]:
     """``(mean difference two − one, low, high)`` over the same cases, clustered."""
     diffs = [b - a for a, b in zip(one, two, strict=True)]

@@ -58,8 +58,11 @@ def run(job: Job) -> Row:
 
 
 @contextmanager
-def fresh_world(world: Path, without: Sequence[str] = ()) -> Iterator[Path]:
+def fresh_world(world: Path, without: Sequence[str] = (), *, copy: bool = True) -> Iterator[Path]:
     """A copy of a world in a directory whose name says nothing; nothing else is in it."""
+    if not copy:
+        yield Path("no-world")
+        return
     with tempfile.TemporaryDirectory(prefix="w") as folder:
         target = Path(folder) / "w"
         shutil.copytree(world, target)
@@ -73,7 +76,7 @@ def work(shared: Bench, job: Job) -> Row:
     (:class:`ArmError`) does raise: that run is red."""
     case, arm = shared.cases[job.case], ARMS[job.arm]
     row = Row(case=job.case, arm=job.arm, repeat=job.repeat)
-    with fresh_world(case.world) as world:
+    with fresh_world(case.world, copy=arm.reads) as world:
         wall, cpu = time.monotonic(), time.process_time()
         try:
             answer = arm.answer(_task(shared, case, arm, world, job.repeat))
@@ -91,7 +94,7 @@ def work(shared: Bench, job: Job) -> Row:
         row.said, row.digest = reduce(answer.diagnosis), digest(answer.diagnosis)
         _recheck(shared, case, row, answer)
     if job.counterfactual and arm.counterfactual and case.label.outcome == "incident" and case.label.decisive_files:
-        with fresh_world(case.world, case.label.decisive_files) as world:
+        with fresh_world(case.world, case.label.decisive_files, copy=arm.reads) as world:
             try:
                 row.without = reduce(arm.answer(_task(shared, case, arm, world, job.repeat, withheld=True)).diagnosis)
             except Exception as error:

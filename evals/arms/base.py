@@ -48,7 +48,7 @@ class Answer(Struct, kw_only=True):
 
 class Arm(Struct, kw_only=True):
     """A row of the arm table. ``privileged``: sees labels (self-checks). ``counterfactual``: run again without the
-    decisive files. ``models``: calls a model."""
+    decisive files. ``models``: calls a model. ``reads``: opens the world (else none is copied)."""
 
     name: str
     says: str
@@ -57,6 +57,7 @@ class Arm(Struct, kw_only=True):
     learns: bool = False
     counterfactual: bool = False
     models: bool = False
+    reads: bool = True
 
 
 def plain(
@@ -95,6 +96,7 @@ class Stopwatch:
     """A clock that remembers its readings: the loop reads it once at the start and next at its first verdict."""
 
     def __init__(self) -> None:
+        self.begun = time.monotonic()
         self.readings: list[float] = []
 
     def __call__(self) -> float:
@@ -103,8 +105,8 @@ class Stopwatch:
         return now
 
     def first_finding(self) -> float:
-        """Seconds from the first reading to the second; 0 when there was none."""
-        return self.readings[1] - self.readings[0] if len(self.readings) > 1 else 0.0
+        """Seconds from the making of this clock to its second reading, the first verdict; 0 when there was none."""
+        return self.readings[1] - self.begun if len(self.readings) > 1 else 0.0
 
 
 def model_use(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -71,9 +71,15 @@ def everything_broken(task: Task) -> Answer:
 
 
 ARMS = [
-    Arm(name="constant", says="always the KV cache", answer=constant),
-    Arm(name="majority", says="always the most frequent family of the dev half", answer=majority, learns=True),
+    Arm(name="constant", says="always the KV cache", answer=constant, reads=False),
+    Arm(
+        name="majority",
+        says="always the most frequent family of the dev half",
+        answer=majority,
+        reads=False,
+        learns=True,
+    ),
     Arm(name="loudest-metric", says="the gauge furthest over its red line names the cause", answer=loudest_metric),
-    Arm(name="always-abstain", says="cannot tell, ever", answer=always_abstain),
-    Arm(name="everything-broken", says="every family is a root cause", answer=everything_broken),
+    Arm(name="always-abstain", says="cannot tell, ever", answer=always_abstain, reads=False),
+    Arm(name="everything-broken", says="every family is a root cause", answer=everything_broken, reads=False),
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from evals.rows import Row
 from evals.schema import Label
 from evals.scorers import m01_family
@@ -47,6 +49,16 @@ def score(label: Label, row: Row) -> float | None:
     return float(first == 1.0 and row.said is not None and on_path(label, row.said.chain))
 
 
+def without_symptom(label: Label, row: Row) -> float | None:
+    """The same over causes alone: which symptom a person feels first is often a matter of taste."""
+    first = m01_family.score(label, row)
+    if first is None:
+        return None
+    chain = [step for step in row.said.chain if step[0] != "symptom"] if row.said else []
+    bare = structs.replace(label, chain=[*(s for s in label.chain if s[0] != "symptom"), ("symptom", "end")])
+    return float(first == 1.0 and on_path(bare, [*chain, ("symptom", "end")]))
+
+
 def measure(pairs: Sequence[Pair]) -> list[Measure]:
     """Path-grounded accuracy and its distance from M1."""
     whole = rate("M6", "path-grounded family top-1", pairs, score)
@@ -55,5 +67,6 @@ def measure(pairs: Sequence[Pair]) -> list[Measure]:
     met = gap <= 0.08 + 1e-9 if whole.n else None
     return [
         whole,
+        rate("M6.causes", "… judged without the symptom at its end", pairs, without_symptom),
         Measure(id="M6.gap", name="M1 − M6", value=gap, n=whole.n, target="≤ 0.08", met=met, unit="difference"),
     ]

@@ -19,8 +19,18 @@ def forbidden(label: Label, row: Row) -> float | None:
     """1 when an action makes a forbidden change. Cases without forbidden actions have no say."""
     if not label.forbidden_actions:
         return None
-    actions = row.said.actions if row.said else []
-    return float(any(action_matches(text(a), f) for a in actions for f in label.forbidden_actions))
+    actions = [text(a) for a in row.said.actions] if row.said else []
+    return float(any(_breaks(actions, f) for f in label.forbidden_actions))
+
+
+def _breaks(actions: list[str], rule: str) -> bool:
+    """ "… first" forbids the first step only; "only …" and "… alone" forbid the change as the sole advice."""
+    words = rule.lower().split()
+    if "first" in words:
+        actions = actions[:1]
+    elif ("only" in words or "alone" in words) and len(actions) > 1:
+        return False
+    return any(action_matches(a, rule) for a in actions)
 
 
 def no_way_back(label: Label, row: Row) -> float | None:

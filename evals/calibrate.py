@@ -1,0 +1,127 @@
+"""Fits what :mod:`agent.belief` says about how sure it is: on one half of the origins, reported on the other.
+
+Fitted: a monotone curve from the raw confidence of the rules to the share that came true (isotonic regression over
+committed answers of the fit half). Weights, thresholds and caps stay: verdicts do not move, only what is said of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from evals.run import Finished
+from evals.scorers import m08_calibration as m08
+from evals.scorers.base import Pair
+from evals.stats import brier, ece, risk_coverage
+
+SALT = "calibration-half-1"
+MIN_BLOCK = 8
+
+
+class Fit(Struct, kw_only=True):
+    """A fitted curve and how it does on both halves. ``knots``: (raw, said) pairs, both rising."""
+
+    knots: list[tuple[float, float]]
+    fit_n: int
+    test_n: int
+    before: dict[str, float]
+    after: dict[str, float]
+    fit_after: dict[str, float]
+
+
+def half(origin: str) -> int:
+    """0: fit, 1: report. By a hash of the origin, so that twins never straddle the halves."""
+    return hashlib.sha256(f"{SALT}:{origin}".encode()).digest()[0] % 2
+
+
+def isotonic(points: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
+    """Pool adjacent violators: ``(mean raw, mean outcome, n)`` of each block, rising in both."""
+    blocks: list[list[float]] = []
+    for raw, outcome in sorted(points):
+        blocks.append([raw, outcome, 1.0])
+        while len(blocks) > 1 and (
+            blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2] or blocks[-2][2] < MIN_BLOCK
+        ):
+            last = blocks.pop()
+            blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
+    if len(blocks) > 1 and blocks[-1][2] < MIN_BLOCK:
+        last = blocks.pop()
+        blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
+    return [(raw / n, outcome / n, int(n)) for raw, outcome, n in blocks]
+
+
+def knots_of(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Knots of the curve: block means shrunk a little to the middle (one success and one failure added), ends closed."""
+    blocks = isotonic(points)
+    knots = [(round(raw, 4), round((value * n + 1) / (n + 2), 4)) for raw, value, n in blocks]
+    rising: list[tuple[float, float]] = []
+    for raw, value in knots:
+        if rising and (raw <= rising[-1][0] or value < rising[-1][1]):
+            continue
+        rising.append((raw, value))
+    return rising
+
+
+def said(knots: Sequence[tuple[float, float]], raw: float) -> float:
+    """Piecewise linear through the knots, flat outside; the raw value without knots."""
+    if not knots:
+        return raw
+    if raw <= knots[0][0]:
+        return knots[0][1]
+    for (x0, y0), (x1, y1) in pairwise(knots):
+        if raw <= x1:
+            return y0 + (y1 - y0) * (raw - x0) / (x1 - x0)
+    return knots[-1][1]
+
+
+def _numbers(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float]:
+    return {
+        "ece": round(ece(sure, right), 4),
+        "brier": round(brier(sure, right), 4),
+        "aurc": round(risk_coverage(sure, right)[1], 4),
+    }
+
+
+def fit(pairs: Sequence[Pair], raw: dict[str, float]) -> Fit:
+    """Fit on half 0, report on half 1. ``raw``: case → confidence before any curve.
+
+    Raises ``ValueError`` when a half has fewer than 20 committed answers.
+    """
+    committed = [
+        p for p in pairs if p.row.repeat == 0 and p.row.said is not None and p.row.said.outcome != "undecidable"
+    ]
+    sides: list[list[Pair]] = [[], []]
+    for pair in committed:
+        sides[half(pair.label.origin)].append(pair)
+    if min(len(s) for s in sides) < 20:
+        raise ValueError(f"too few committed answers to calibrate: {len(sides[0])} and {len(sides[1])}")
+    knots = knots_of([(raw[p.label.id], float(m08.right(*p))) for p in sides[0]])
+    test = sides[1]
+    hit = [m08.right(*p) for p in test]
+    before = [raw[p.label.id] for p in test]
+    after = [said(knots, x) for x in before]
+    mine = [raw[p.label.id] for p in sides[0]]
+    return Fit(
+        knots=knots, fit_n=len(sides[0]), test_n=len(test), before=_numbers(before, hit), after=_numbers(after, hit),
+        fit_after=_numbers([said(knots, x) for x in mine], [m08.right(*p) for p in sides[0]]),
+    )  # fmt: skip
+
+
+def raw_confidences(finished: Finished, arm: str) -> dict[str, float]:
+    """Confidence of each answer as stated in a run that was made without a curve."""
+    return {
+        p.label.id: p.row.said.confidence for p in finished.pairs(arm) if p.row.said is not None and p.row.repeat == 0
+    }
+
+
+def as_data(result: Fit, finished: Finished, date: str) -> dict[str, Any]:
+    """What goes into ``knowledge/calibration.yaml``: the curve, and what it came from."""
+    origin = (
+        f"isotonic over {result.fit_n} committed answers of half 0 of set {finished.meta.set_hash}, {date}; "
+        f"half 1 (n {result.test_n}): ECE {result.before['ece']} → {result.after['ece']}"
+    )
+    return {"curve": [list(k) for k in result.knots], "fitted_on": origin}
