@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from tools.contract import Problem
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_FILE = 32 << 20
 MAX_FILES = 20
@@ -19,6 +23,14 @@ def allowed(url: str, base_url: str) -> bool:
         return True
     host = parts.hostname or ""
     return parts.scheme == "https" and (host in _HOSTS or host.endswith(".slack.com")) and not parts.username
+
+
+@cache
+def client() -> httpx.Client:
+    """One client for all files: making one loads the trust store each time. Never follows a redirect by itself."""
+    import httpx
+
+    return httpx.Client(timeout=30, follow_redirects=False)
 
 
 def fetch(item: dict[str, Any], token: str, base_url: str) -> bytes | Problem:
@@ -40,7 +52,7 @@ def fetch(item: dict[str, Any], token: str, base_url: str) -> bytes | Problem:
                 ref=name, what="not on Slack's file hosts, not fetched", do="attach the file itself", severity="error"
             )
         try:
-            with httpx.stream("GET", url, headers=headers, timeout=30, follow_redirects=False) as answer:
+            with client().stream("GET", url, headers=headers) as answer:
                 if answer.is_redirect:
                     url = urljoin(url, answer.headers.get("location", ""))
                     headers = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ from agent.slack import blocks
 from agent.slack.draft import save
 from agent.slack.evidence import Collector
 from agent.slack.intake import thread_id
-from agent.slack.poster import Poster
+from agent.slack.poster import Poster, Refused
 from agent.slack.store import Event, Store, Thread
 from agent.slack.talk import stops, talk
 from agent.slack.thread import SlackSession
@@ -25,7 +27,6 @@ from knowledge.schema import Knowledge
 from tools.contract import Context
 from tools.part import Part
 
-SLOW_S = 90.0
 KINDS = ("message", "command", "alert", "skip", "case", "note", "follow", "stop")
 
 
@@ -42,6 +43,7 @@ class Site(Struct, kw_only=True):
     model: Any = None
     targets: Any = None
     update_every_s: float = 1.2
+    slow_s: float = 90.0
 
 
 class Handlers:
@@ -233,7 +235,7 @@ class Handlers:
         run_ts = self.store.sent_ts(f"{event.id}:run")
         started = time.monotonic()
         before = session.diagnosis
-        self._follow(event, session, run_ts, started, alive)
+        self._follow(event, session, run_ts, alive)
         d = session.diagnosis
         refused = [str(e["line"]) for e in session.inbox.entries() if e["kind"] == "refused"]
         if d is None or len(session.inbox.entries()) == len(refused):
@@ -250,33 +252,42 @@ class Handlers:
             self.poster.update(event.channel, run_ts, blocks.done(d.headline, seconds, self.site.lang))
         return True
 
-    def _follow(
-        self, event: Event, session: SlackSession, run_ts: str, started: float, alive: Callable[[], None]
-    ) -> None:
+    def _follow(self, event: Event, session: SlackSession, run_ts: str, alive: Callable[[], None]) -> None:
         """Play the turn into the one running message: the first finding at once, the rest as the gate allows."""
-        title, sure, told, slow = "", "", False, False
+        title, sure, told = "", "", False
         steps: list[str] = []
         last = 0.0
-        for kind, content in session.recover():
-            alive()
-            if kind != "progress":
-                continue
-            steps.append(str(content))
-            if not told and str(content).startswith("hypothesise"):
-                title, confidence = session.finding()
-                sure = f"{confidence:.0%}" if title else ""
-                told = True
-                if run_ts:
-                    self.poster.update(event.channel, run_ts, blocks.finding(title, sure, self.site.lang))
-                last = time.monotonic()
-                continue
-            late = time.monotonic() - started > SLOW_S
-            due = time.monotonic() - last > self.site.update_every_s and self.poster.free(event.channel)
-            if run_ts and told and (due or (late and not slow)):
-                slow = slow or late
-                seconds = time.monotonic() - started if late else 0.0
-                self.poster.update(event.channel, run_ts, blocks.progress(title, sure, steps, self.site.lang, seconds))
-                last = time.monotonic()
+        lang = self.site.lang
+
+        def late() -> None:
+            """Reading may take long between two steps: say what is pending, from a timer."""
+            with contextlib.suppress(ConnectionError, Refused):
+                self.poster.update(
+                    event.channel, run_ts, blocks.progress(title, sure, [*steps] or ["collect"], lang, self.site.slow_s)
+                )
+
+        timer = threading.Timer(self.site.slow_s, late)
+        timer.daemon = True
+        if run_ts:
+            timer.start()
+        try:
+            for kind, content in session.recover():
+                alive()
+                if kind != "progress":
+                    continue
+                steps.append(str(content))
+                if not told and steps[-1].startswith("hypothesise"):
+                    title, confidence = session.finding()
+                    sure, told = f"{confidence:.0%}" if title else "", True
+                    if run_ts:
+                        self.poster.update(event.channel, run_ts, blocks.finding(title, sure, lang))
+                    last = time.monotonic()
+                elif run_ts and told and time.monotonic() - last > self.site.update_every_s:
+                    if self.poster.free(event.channel):
+                        self.poster.update(event.channel, run_ts, blocks.progress(title, sure, steps, lang))
+                    last = time.monotonic()
+        finally:
+            timer.cancel()
 
     def _answer(self, event: Event, thread: Thread, d: Diagnosis, news: list[str], refused: list[str]) -> None:
         asks = d.outcome == "undecidable" and bool(d.probes)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.slack.blocks import Message, plain_buttons
+from agent.slack.download import client
 from agent.slack.store import Store
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class Poster:
         import httpx
 
         try:
-            answer = httpx.post(url, content=data, headers={"Content-Type": "application/octet-stream"}, timeout=30)
+            answer = client().post(url, content=data, headers={"Content-Type": "application/octet-stream"})
         except httpx.HTTPError as error:
             raise ConnectionError(f"upload of {name}: {type(error).__name__}") from None
         if answer.status_code != 200:

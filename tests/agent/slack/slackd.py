@@ -387,7 +387,7 @@ def signed(body: str, secret: str = SECRET, at: float | None = None) -> dict[str
 
 
 def event_body(event: dict[str, Any], event_id: str = "Ev1", kind: str = "") -> str:
-    clean = {k: v for k, v in event.items()}
+    clean = dict(event)
     if kind:
         clean["type"] = kind
     if "files" in clean:

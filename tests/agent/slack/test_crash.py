@@ -91,7 +91,7 @@ def keys_of(slack: Slack, channel: str, ts: str) -> list[str]:
 
 def test_killed_between_any_two_steps(bench: Bench, slack: Slack) -> None:
     url = bench.open_http()
-    key = slack.add_file("server.log", (ROOT / "evals/cases/inc-001/world/server.log").read_bytes())
+    key = slack.add_file("launch.txt", b"vllm serve m --max-num-seqs 4\n")
     reference: list[Any] = []
     steps = 0
     store = bench.stores[0]

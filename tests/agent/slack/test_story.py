@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 import yaml
 
+from agent.slack.app import build, web_client
 from tests.agent.slack.conftest import Bench
-from tests.agent.slack.slackd import BOT, TEAM, Slack, action_body, button_value, deliver, event_body
+from tests.agent.slack.slackd import BOT, TEAM, TOKEN, Slack, action_body, button_value, deliver, event_body
 
 CASES = Path(__file__).parents[3] / "evals" / "cases"
 WORLD = CASES / "inc-001" / "world"
@@ -26,7 +29,7 @@ def until(what, seconds: float = 5.0) -> None:  # type: ignore[no-untyped-def]
 def test_mention_question_file_reply_answer_feedback_case(bench: Bench, slack: Slack) -> None:
     url = bench.open_http()
     asked_at = time.monotonic()
-    first = slack.person_says("C1", f"<@{BOT}> our vllm is slow since this morning, help")
+    first = slack.person_says("C1", f"<@{BOT}> answers come late")
     assert deliver(url, event_body(first, kind="app_mention")) == 200
     until(lambda: slack.ours("C1", first["ts"]))
     assert time.monotonic() - asked_at < 3, "the acknowledgement comes before any worker runs"
@@ -37,7 +40,7 @@ def test_mention_question_file_reply_answer_feedback_case(bench: Bench, slack: S
     running, answer, files = slack.ours("C1", first["ts"])
     finding = next(u for u in slack.updates if u["ts"] == running["ts"])
     assert finding["at"] - asked_at < 10, "first finding of the rules"
-    assert "Cannot tell" in answer["text"] and running["text"].startswith("Done in")
+    assert running["text"].startswith("Done in")
     command = json.dumps(answer["blocks"])
     assert "One reading would decide" in command and button_value(answer, "skip")
     assert [f["name"].rsplit(".", 1)[-1] for f in files["files"]] == ["json"]
@@ -217,3 +220,47 @@ def test_log_lines_cannot_mention_or_link(bench: Bench, slack: Slack) -> None:
     deliver(url, event_body(event, kind="app_mention"))
     bench.drain()
     assert slack.ours() and "sk-abcdefghijklmnop1234" not in json.dumps([m.get("blocks") for m in slack.ours()])
+
+
+def test_what_takes_long_says_what_is_pending(bench: Bench, slack: Slack, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agent.slack.thread import SlackSession
+
+    recover = SlackSession.recover
+
+    def slowly(self: SlackSession) -> Any:
+        time.sleep(0.4)
+        return recover(self)
+
+    monkeypatch.setattr(SlackSession, "recover", slowly)
+    deliver(bench.open_http(), event_body(slack.person_says("C1", f"<@{BOT}> slow"), kind="app_mention"))
+    worker = bench.worker()
+    worker.handlers.site.slow_s = 0.1
+    bench.drain(worker)
+    assert any("pending: collect" in json.dumps(u["blocks"]) for u in slack.updates)
+    assert slack.ours()[0]["text"].startswith("Done in")
+
+
+def test_socket_mode_envelopes_are_acknowledged(bench: Bench, slack: Slack) -> None:
+    """The same app behind Socket Mode: the envelope is answered, the event is recorded once, redelivery is nothing new."""
+    from slack_bolt.adapter.socket_mode.builtin import SocketModeHandler
+    from slack_sdk.socket_mode.request import SocketModeRequest
+
+    app = build(web_client(TOKEN, slack.url), bench.handlers().store, bench.handlers(), secret="", bot=BOT)
+    handler = SocketModeHandler(app, "xapp-test")
+    sent: list[Any] = []
+    handler.client.send_socket_mode_response = sent.append  # type: ignore[method-assign, assignment]
+    payload = json.loads(event_body(slack.person_says("C1", f"<@{BOT}> slow"), kind="app_mention"))
+    for n in range(3):
+        handler.handle(handler.client, SocketModeRequest(type="events_api", envelope_id=f"e{n}", payload=payload))
+    assert [r.envelope_id for r in sent] == ["e0", "e1", "e2"]
+    assert bench.drain() == 1
+
+
+def test_the_manifest_asks_for_what_is_used() -> None:
+    manifest = yaml.safe_load((Path(__file__).parents[3] / "agent" / "slack" / "manifest.yaml").read_text())
+    scopes = set(manifest["oauth_config"]["scopes"]["bot"])
+    assert {"app_mentions:read", "chat:write", "commands", "files:read", "files:write"} <= scopes
+    assert len(manifest["display_information"]["description"]) <= 140
+    assert len(manifest["display_information"]["long_description"]) >= 175
+    assert manifest["settings"]["event_subscriptions"]["bot_events"][0] == "app_mention"
+    assert not any("admin" in s or s.startswith("users:") for s in scopes)
