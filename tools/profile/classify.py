@@ -149,6 +149,17 @@ def frame_share(frame: str) -> str:
     return next((share for share, pattern in _frames() if pattern.search(bare) or pattern.search(text)), "")
 
 
+@lru_cache(maxsize=1)
+def _frame_roles() -> list[tuple[str, re.Pattern[str]]]:
+    return [(row["role"], _any(row["match"])) for row in _table("cpu")["frame_roles"]]
+
+
+@lru_cache(maxsize=65536)
+def frame_role(frame: str) -> str:
+    """Process role that a frame near the root gives away, or an empty string."""
+    return next((role for role, pattern in _frame_roles() if pattern.search(frame[:_CUT])), "")
+
+
 @lru_cache(maxsize=4096)
 def role_of(title: str) -> str:
     """Process role by title or command line: ``engine_core``, ``api_server``, ``worker`` … or an empty string."""

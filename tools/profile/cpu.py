@@ -33,7 +33,7 @@ class Samples:
         process.samples += weight
         share = self.share(leaf_first)
         if not process.role:
-            process.role = next((r for r in map(classify.role_of, leaf_first[-6:]) if r), "")
+            process.role = next((r for r in map(classify.frame_role, leaf_first[-12:]) if r), "")
         if idle or share == "wait":
             return "wait"
         process.active += weight

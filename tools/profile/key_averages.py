@@ -17,6 +17,8 @@ from tools.profile.tables import Head, Row, items
 
 _TOTAL = re.compile(r"^\s*Self (\w+) time total:\s*([\d.,]+\s*[a-zµμ]+)", re.I)
 _MEMORY = re.compile(r"^mem(?:cpy|set)\b", re.I)
+# rows of Python frames (recorded with stacks): they hold the time of the operators below them and of blocked threads
+_PYTHON = re.compile(r"^<|^nn\.Module: |^[^:]*/|^[\w.]+\.py\b")
 _API = re.compile(r"^(?:cuda|cu|hip)[A-Z]\w+$")
 
 
@@ -107,15 +109,19 @@ def _fill(profile: Profile, rows: list[_Row], totals: dict[str, float]) -> None:
             )
             kernel.count += row.calls
             kernel.total += row.self_dev
-        elif row.self_cpu > 0:
+        elif row.self_cpu > 0 and not _PYTHON.match(row.name):
             profile.ops.append(
                 Kernel(row.name, classify.kernel_class(row.name), row.calls, row.self_cpu, line=row.line)
             )
+    if rows and not kernels and not profile.ops and not profile.calls:
+        what = "the table holds only Python frames, no operators and no kernels"
+        profile.problems.append(Problem(ref=profile.ref, what=what, do="give the table of the worker process"))
     profile.kernels = sorted(kernels.values(), key=lambda k: -k.total)
     profile.copies = sorted(copies.values(), key=lambda c: -c.total)
     profile.calls.sort(key=lambda c: -c.total)
     profile.ops.sort(key=lambda k: -k.total)
-    profile.op_total = totals.get("cpu", 0.0)
+    framed = any(_PYTHON.match(row.name) for row in rows)
+    profile.op_total = sum(op.total for op in profile.ops) if framed else totals.get("cpu", 0.0)
     profile.steps = steps_of(steps)
     profile.steps.periods = []
     _totals(profile, totals.get("dev"))

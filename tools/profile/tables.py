@@ -219,7 +219,11 @@ def _aligned(line: str, spans: list[tuple[int, int]]) -> list[str] | None:
 
 
 def _tokens(line: str, columns: list[str]) -> list[str] | None:
-    """Cells from left to right: numbers, grids of three numbers, one-word styles; the last column takes the rest."""
+    """Cells from left to right: numbers, grids of three numbers, one-word styles; the last column takes the rest.
+    With the name first, as torch.profiler prints it, cells are taken from the right."""
+    if columns[0].lower() == "name":
+        parts = line.strip(" \t").rsplit(None, len(columns) - 1)
+        return parts if len(parts) == len(columns) and re.match(r"[\d.]", parts[-1]) else None
     at, cells = 0, []
     for column in columns[:-1]:
         found = _INTS.match(line, at) if column.lower().endswith("xyz") else None

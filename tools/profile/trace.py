@@ -132,6 +132,7 @@ class Collect:
         self.overhead = 0.0
         self.open: dict[tuple[Scalar, Scalar], list[tuple[str, float]]] = {}
         self.events = 0
+        self.unused: dict[str, int] = {}
         self.odd = 0
         self.processes: dict[Scalar, str] = {}
 
@@ -171,6 +172,8 @@ class Collect:
             self._device(event, start, length, 1 if cat.lower() == "memcpy" else 2)
         elif cat == "Operator" or cat == "operator":
             self._op(event, start, length)
+        else:
+            self.unused[cat[:40]] = self.unused.get(cat[:40], 0) + 1
 
     def _op(self, event: Event, start: float, length: float) -> None:
         key = (event.pid, event.tid)
@@ -357,6 +360,8 @@ def _problems(profile: Profile, stream: ArrayStream, found: Collect, notes: list
             "note",
         )
     if found.events and not found.gpus and not found.op_name and not found.ranges:
-        say("the trace holds no complete events", "", "warning")
+        kinds = ", ".join(sorted(found.unused, key=lambda k: -found.unused[k])[:3])
+        what = f"the trace holds only events of kind {kinds}" if kinds else "the trace holds no complete events"
+        say(what, "take the trace of the worker process, not of the front end", "warning")
     elif not found.gpus:
         say("no GPU events in the trace: only the host side is known", "record with ProfilerActivity.CUDA", "note")

@@ -71,6 +71,23 @@ def test_key_averages_count_device_time_once() -> None:
     assert set(vllm.steps.batch) == {4}
 
 
+def test_python_frames_in_a_table_are_no_operators() -> None:
+    text = """\
+----------------------------------------------  ----------  ----------  -----------  ---------  ------------  ----------
+                                          Name  Self CPU %    Self CPU  CPU total %  CPU total  CPU time avg  # of Calls
+----------------------------------------------  ----------  ----------  -----------  ---------  ------------  ----------
+     multiprocessing/connection.py(395): _recv      33.33%     12.730s       33.33%    12.730s       12.730s           1
+<built-in method acquire of _thread.lock object      20.30%      7.754s       20.30%     7.754s        1.938s           4
+                                      aten::mm      19.59%      7.482s       19.60%     7.485s       1.731ms        4323
+                                   aten::copy_       0.29%   111.356ms        0.29%  111.356ms       7.262us       15333
+----------------------------------------------  ----------  ----------  -----------  ---------  ------------  ----------
+Self CPU time total: 38.190s
+"""
+    got = facts("out.txt", text)
+    assert got["profile.op_share.gemm"] == pytest.approx(7.482 / (7.482 + 0.111356), rel=1e-3)
+    assert got["profile.op_hot"][0].endswith("aten::mm")
+
+
 @needs_samples
 def test_sizes_and_times_of_copies() -> None:
     profile = summarize(SHARED / "nsys" / "text-2023plus-stats.txt")
