@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -23,7 +24,10 @@ from tools.view import Ledger
 
 
 class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Weights in log-odds, caps and thresholds. ``fitted_on``: the set and date they came from."""
+    """Weights in log-odds, caps and thresholds. ``fitted_on``: the set and date they came from.
+
+    ``curve``: rising ``(raw, stated)`` knots from the evals; what is said of a verdict, never the verdict itself.
+    """
 
     prior: float
     strengths: dict[str, float]
@@ -44,6 +48,7 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     resemblance_from: float
     resemblance_at: float
     bands: dict[str, float]
+    curve: list[tuple[float, float]] = []
     fitted_on: str = ""
 
 
@@ -64,6 +69,7 @@ class Hypothesis(Struct, kw_only=True):
     results: list[RuleResult] = field(default_factory=list)
     logit: float = 0.0
     confidence: float = 0.0
+    stated: float = 0.0
     evidence: list[str] = field(default_factory=list)
     says: list[str] = field(default_factory=list)
     against: list[str] = field(default_factory=list)
@@ -83,6 +89,18 @@ def band(confidence: float) -> Band:
     if confidence >= edges["likely"]:
         return "likely"
     return "possible" if confidence >= edges["possible"] else "unlikely"
+
+
+def stated(raw: float, curve: list[tuple[float, float]] | None = None) -> float:
+    """How often an answer with this raw confidence came true in the evals: linear between the knots of the curve, from
+    zero below the first, flat above the last. The raw value where nothing was fitted."""
+    knots = calibration().curve if curve is None else curve
+    if not knots:
+        return raw
+    for (x0, y0), (x1, y1) in pairwise([(0.0, 0.0), *knots]):
+        if raw <= x1:
+            return y0 + (y1 - y0) * (raw - x0) / (x1 - x0)
+    return knots[-1][1]
 
 
 def sigmoid(logit: float) -> float:
@@ -251,6 +269,7 @@ def _cap(ledger: Ledger, h: Hypothesis) -> None:
             value = limit
             h.caps.append(f"≤ {limit:g}: {why}")
     h.confidence = round(value, 4)
+    h.stated = round(min([stated(value), *(limit for limit, _ in limits)]), 4)
 
 
 def _rate_from_one_snapshot(ledger: Ledger, h: Hypothesis) -> bool:

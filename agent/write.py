@@ -58,7 +58,7 @@ def compose(env: Env, state: State, found: list[Hypothesis], results: list[RuleR
             probes[:1] if any(h.outcome == "incident" and h.confidence >= calibration().lead_at for h in found) else []
         )
     links = chain.chain(known, ordered, roles, ledger, lang) if outcome in ("incident", "theoretical_limit") else []
-    confidence = carrier.confidence if carrier else 0.0
+    confidence = carrier.stated if carrier else 0.0
     return Diagnosis(
         outcome=outcome,
         headline=_headline(known, outcome, carrier, causes, ledger, lang),
@@ -100,7 +100,7 @@ def _causes(
         out.append(
             Cause(
                 family=h.family, layer=h.layer, title=both(card.title, lang) if card else h.family,
-                confidence=h.confidence, band=band(h.confidence), evidence=h.evidence,
+                confidence=h.stated, band=band(h.stated), evidence=h.evidence,
                 rules=[r.id for r, x in zip(h.rules, h.results, strict=True) if x.state == "fired"],
                 mechanism=_mechanism(h, card, lang), verdict="supported" if h in supported else "lead",
                 role=roles.get(h.family, "root") if h in supported else "root",  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def _headline(
         )
     if carrier is not None:
         title = both(carrier.rules[0].title, lang)
-        return say(f"headline.{outcome}", lang, title=title, confidence=carrier.confidence)
+        return say(f"headline.{outcome}", lang, title=title, confidence=carrier.stated)
     if not len(ledger):
         return say("headline.nothing", lang)
     lead = next((c for c in causes if c.verdict == "lead"), None)

@@ -191,7 +191,8 @@ def do_calibrate(args: argparse.Namespace) -> int:
 
     from evals import calibrate
 
-    finished = run(Plan(arms=["rules-only"], jobs=args.jobs, counterfactual=False, **_dirs(args)))
+    plan = Plan(arms=["rules-only"], jobs=max(2, args.jobs), counterfactual=False, raw=True, **_dirs(args))
+    finished = run(plan)
     pairs = finished.pairs("rules-only")
     result = calibrate.fit(pairs, calibrate.raw_confidences(finished, "rules-only"))
     print(f"fit half: {result.fit_n} committed answers, {result.fit_after}")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
 from msgspec import Struct
 
+from agent.belief import stated
 from evals.run import Finished
 from evals.scorers import m08_calibration as m08
 from evals.scorers.base import Pair
 from evals.stats import brier, ece, risk_coverage
+from knowledge.loader import ROOT
 
 SALT = "calibration-half-1"
 MIN_BLOCK = 8
@@ -39,10 +40,14 @@ def half(origin: str) -> int:
 
 
 def isotonic(points: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Pool adjacent violators: ``(mean raw, mean outcome, n)`` of each block, rising in both."""
+    """Pool adjacent violators: ``(mean raw, mean outcome, n)`` of each block, rising in both; ties are one point."""
+    tied: dict[float, list[float]] = {}
+    for raw, outcome in points:
+        tied.setdefault(raw, []).append(outcome)
     blocks: list[list[float]] = []
-    for raw, outcome in sorted(points):
-        blocks.append([raw, outcome, 1.0])
+    for raw in sorted(tied):
+        n = len(tied[raw])
+        blocks.append([raw * n, sum(tied[raw]), float(n)])
         while len(blocks) > 1 and (
             blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2] or blocks[-2][2] < MIN_BLOCK
         ):
@@ -64,18 +69,6 @@ def knots_of(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
             continue
         rising.append((raw, value))
     return rising
-
-
-def said(knots: Sequence[tuple[float, float]], raw: float) -> float:
-    """Piecewise linear through the knots, flat outside; the raw value without knots."""
-    if not knots:
-        return raw
-    if raw <= knots[0][0]:
-        return knots[0][1]
-    for (x0, y0), (x1, y1) in pairwise(knots):
-        if raw <= x1:
-            return y0 + (y1 - y0) * (raw - x0) / (x1 - x0)
-    return knots[-1][1]
 
 
 def _numbers(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float]:
@@ -103,11 +96,11 @@ def fit(pairs: Sequence[Pair], raw: dict[str, float]) -> Fit:
     test = sides[1]
     hit = [m08.right(*p) for p in test]
     before = [raw[p.label.id] for p in test]
-    after = [said(knots, x) for x in before]
+    after = [stated(x, knots) for x in before]
     mine = [raw[p.label.id] for p in sides[0]]
     return Fit(
         knots=knots, fit_n=len(sides[0]), test_n=len(test), before=_numbers(before, hit), after=_numbers(after, hit),
-        fit_after=_numbers([said(knots, x) for x in mine], [m08.right(*p) for p in sides[0]]),
+        fit_after=_numbers([stated(x, knots) for x in mine], [m08.right(*p) for p in sides[0]]),
     )  # fmt: skip
 
 
@@ -118,10 +111,15 @@ def raw_confidences(finished: Finished, arm: str) -> dict[str, float]:
     }
 
 
-def as_data(result: Fit, finished: Finished, date: str) -> dict[str, Any]:
-    """What goes into ``knowledge/calibration.yaml``: the curve, and what it came from."""
+def write(result: Fit, finished: Finished, date: str, path: Path = ROOT / "calibration.yaml") -> Path:
+    """Put the curve, and what it came from, into ``knowledge/calibration.yaml``; all other lines stay as they are."""
     origin = (
         f"isotonic over {result.fit_n} committed answers of half 0 of set {finished.meta.set_hash}, {date}; "
         f"half 1 (n {result.test_n}): ECE {result.before['ece']} → {result.after['ece']}"
     )
-    return {"curve": [list(k) for k in result.knots], "fitted_on": origin}
+    knots = ", ".join(f"[{x:g}, {y:g}]" for x, y in result.knots)
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    kept = [x for x in lines if not x.startswith(("curve:", "fitted_on:"))]
+    kept += [f"curve: [{knots}]", f'fitted_on: "{origin}"']
+    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return path

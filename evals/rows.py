@@ -110,7 +110,7 @@ def reduce(diagnosis: Diagnosis) -> Said:
             for c in diagnosis.causes
         ],
         chain=[(link.layer, link.state) for link in diagnosis.chain],
-        probes=[" | ".join(x for x in (p.ask, p.command, p.change, p.keep, p.read) if x) for p in diagnosis.probes],
+        probes=[" | ".join(x for x in (p.ask, p.command, p.change, p.read) if x) for p in diagnosis.probes],
         actions=[
             ActionSaid(do=a.do, how=a.how, command=a.command, rollback=a.rollback, flag=a.flag, direction=a.direction)
             for a in diagnosis.actions

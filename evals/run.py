@@ -33,7 +33,8 @@ class RedRun(RuntimeError):
 
 
 class Plan(Struct, kw_only=True):
-    """What is to be run. ``only``: ids or glob patterns; empty for all. ``prereg``: name of the registered plan."""
+    """What is to be run. ``only``: ids or glob patterns; empty for all. ``prereg``: name of the registered plan.
+    ``raw``: without the fitted confidence curve, for fitting it anew."""
 
     arms: list[str]
     repeat: int = 1
@@ -46,6 +47,7 @@ class Plan(Struct, kw_only=True):
     counterfactual: bool = True
     prereg: str = ""
     quiet: bool = False
+    raw: bool = False
 
 
 class Meta(Struct, kw_only=True):
@@ -182,7 +184,7 @@ def _answers(plan: Plan, shared: work.Bench, jobs: list[work.Job]) -> Iterator[R
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        max_workers=plan.jobs, mp_context=context, initializer=work.start, initargs=(plan.cases, plan.labels)
+        max_workers=plan.jobs, mp_context=context, initializer=work.start, initargs=(plan.cases, plan.labels, plan.raw)
     ) as pool:
         futures = [pool.submit(work.run, job) for job in jobs]
         try:

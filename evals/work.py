@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agent.belief import calibration
 from agent.verify import check
 from evals.arms import ARMS, Answer, Arm, ArmError, Task
 from evals.rows import Row, digest, reduce
@@ -46,8 +47,10 @@ def bench(cases: Path, labels: Path) -> Bench:
     return Bench(known=load(), cases={c.id: c for c in found}, labels=[c.label for c in found])
 
 
-def start(cases: Path, labels: Path) -> None:
-    """Initialise a worker."""
+def start(cases: Path, labels: Path, raw: bool = False) -> None:
+    """Initialise a worker. ``raw``: forget the fitted confidence curve in this process."""
+    if raw:
+        calibration().curve = []
     _BENCH.clear()
     _BENCH.append(bench(cases, labels))
 

@@ -44,6 +44,20 @@ def shuffled(task: Task) -> Answer:
 
 
 ARMS = [
-    Arm(name="oracle", says="told the label (bench check)", answer=oracle, reads=False, privileged=True, counterfactual=True),
-    Arm(name="shuffled", says="told another case's label (bench check)", answer=shuffled, reads=False, privileged=True, learns=True),
+    Arm(
+        name="oracle",
+        says="told the label (bench check)",
+        answer=oracle,
+        reads=False,
+        privileged=True,
+        counterfactual=True,
+    ),
+    Arm(
+        name="shuffled",
+        says="told another case's label (bench check)",
+        answer=shuffled,
+        reads=False,
+        privileged=True,
+        learns=True,
+    ),
 ]

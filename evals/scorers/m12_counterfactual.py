@@ -26,6 +26,11 @@ def measure(pairs: Sequence[Pair]) -> list[Measure]:
     def cleared(label: Label, row: Row) -> float | None:
         if label.relation != "healed_twin" or label.derived_from not in solved:
             return None
+        return float(row.said is not None and row.said.outcome != "incident")
+
+    def calm(label: Label, row: Row) -> float | None:
+        if cleared(label, row) is None:
+            return None
         return float(row.said is not None and row.said.outcome in ("healthy", "theoretical_limit"))
 
     def kept(label: Label, row: Row) -> float | None:
@@ -45,5 +50,6 @@ def measure(pairs: Sequence[Pair]) -> list[Measure]:
         rate("M12", "counterfactual: abstains or clears", pairs, either, target=TARGET),
         rate("M12.removed", "decisive files removed → abstains", pairs, removed),
         rate("M12.withheld", "withheld variant → abstains", pairs, kept),
-        rate("M12.healed", "healed twin → clears", pairs, cleared),
+        rate("M12.healed", "healed twin → no fault named", pairs, cleared),
+        rate("M12.calm", "healed twin → called healthy", pairs, calm),
     ]
