@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -239,24 +240,63 @@ def platform(ledger: Ledger) -> list[Reading]:
     ]
 
 
+def _whole_run(ledger: Ledger, fact: str) -> Evidence | None:
+    """The reading of the one whole run; parts of a run (streams) and several runs have no server mean of their own."""
+    whole = [e for e in ledger.of(fact) if "stream" not in e.labels and isinstance(e.value, int | float)]
+    return whole[0] if len({e.value for e in whole}) == 1 else None
+
+
 def client_against_server(ledger: Ledger) -> list[Reading]:
-    """Client TTFT and ITL against the server's own means of the same run: what lies between them is outside the engine."""
+    """Client TTFT and ITL against the server's own of the same run: what lies between them is outside the engine."""
     out: list[Reading] = []
     for name, theirs, ours in (
-        ("ttft", "bench.ttft.mean_ms", "ttft.mean_s"),
-        ("itl", "bench.itl.mean_ms", "itl.mean_s"),
+        ("ttft.over_server", "bench.ttft.mean_ms", "ttft.mean_s"),
+        ("itl.over_server", "bench.itl.mean_ms", "itl.mean_s"),
+        ("itl.p50_over_server", "bench.itl.p50_ms", "itl.p50_s"),
     ):
-        client, server = ledger.num(theirs), ledger.num(ours)
+        client, server = _whole_run(ledger, theirs), ledger.num(ours)
         if client is None or not server:
             continue
-        extra = client / 1000 - server
-        method = f"client mean {client:.0f} ms, server mean {server * 1000:.0f} ms"
-        out.append(computed(f"client.{name}.over_server", client / 1000 / server, method, ledger, theirs, ours))
-        out.append(computed(f"client.{name}.extra_s", extra, method, ledger, theirs, ours))
+        seconds = client.value / 1000
+        method = f"client {seconds * 1000:.0f} ms, server {server * 1000:.0f} ms"
+        out.append(computed(f"client.{name}", seconds / server, method, ledger, theirs, ours))
+        if "p50" not in name:
+            extra = name.replace("over_server", "extra_s")
+            out.append(computed(f"client.{extra}", seconds - server, method, ledger, theirs, ours))
     return out
 
 
-STEPS: tuple[Step, ...] = (client_against_server, platform, sequence_cap, kv_arithmetic, budget, phase_mix, graphs)
+_FAILURES = (
+    ("bench.timed_out", re.compile(r"time[d_ ]?-?out|deadline", re.I)),
+    ("bench.refused", re.compile(r"refused|cannot connect|connect call failed|connection reset by peer", re.I)),
+)
+
+
+def client_failures(ledger: Ledger) -> list[Reading]:
+    """Failed client requests by kind, from the counts before the client's own error lines (``70x text``)."""
+    out: list[Reading] = []
+    for item in ledger.of("bench.errors"):
+        lines = item.value if isinstance(item.value, list) else [item.value]
+        for fact, pattern in _FAILURES:
+            count = 0
+            for line in map(str, lines):
+                found = re.match(r"(\d+)x ", line)
+                count += int(found[1]) if found and pattern.search(line) else int(bool(pattern.search(line)))
+            out.append(computed(fact, count, "client errors of this kind", ledger, "bench.errors"))
+        break
+    return out
+
+
+STEPS: tuple[Step, ...] = (
+    client_against_server,
+    client_failures,
+    platform,
+    sequence_cap,
+    kv_arithmetic,
+    budget,
+    phase_mix,
+    graphs,
+)
 
 
 def slo(ledger: Ledger, context: Context) -> list[Reading]:
