@@ -209,7 +209,7 @@ def accept(known: Knowledge, name: str, text: str, row: Any) -> Reading | None:
         return None
     number, paragraph = _paragraph(text, span)
     sentence = _sentence_of(paragraph, span)
-    if not sentence or _CLAIMS_CAUSE.search(sentence):
+    if not sentence or len(sentence) > 600 or _CLAIMS_CAUSE.search(sentence):
         return None
     plain = _MARKUP.sub("", sentence)
     tried = dict.fromkeys((sentence, plain, _respelt(known, fact, plain)))
@@ -270,6 +270,8 @@ def _overlap(left: str, right: str) -> bool:
     return bool(a and b) and (2 * len(a & b) >= min(len(a), len(b)) or left in right or right in left)
 
 
+# Anything but words and the punctuation of plain sentences: markup, code, links and mentions need more than this.
+_UNPLAIN = re.compile(r"[^\w\s.,;:'’“”()%+/–—，。；：、（）！!-]|_{2,}|!!|--")
 _CAUSAL = re.compile(
     r"\b(?:root cause|caus\w+|because|due to|culprit|blame\w*|fault of|responsible for|result of|leads? to)\b"
     r"|根因|原因|导致|造成|由于|因为|引起",
@@ -305,7 +307,7 @@ def check_sentence(known: Knowledge, diagnosis: Diagnosis, sentence: str) -> str
     # Chinese numerals are parts of ordinary words (一直); every other numeric character is a number.
     if any(c.isnumeric() and not "\u4e00" <= c <= "\u9fff" for c in bare):
         return None
-    if re.search(r"https?:|www\.|\w\.(?:com|net|org|io|cn|ai)\b|\]\(|[`<>@$|{}\\]|://", bare, re.I):
+    if _UNPLAIN.search(bare) or re.search(r"https?:|www\.|\w\.(?:com|net|org|io|cn|ai|example)\b|//", bare, re.I):
         return None
     if _ORDERS.search(bare) or _WORDED.search(bare):
         return None
