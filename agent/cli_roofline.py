@@ -60,15 +60,23 @@ def _typed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="machine-readable result on standard output")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Register both commands on an ``argparse`` sub-parser collection."""
-    roof = subparsers.add_parser(
-        "roofline",
-        help="how fast it could be, what binds, what fits",
-        description="Floors and typical times of a model on hardware under a load; a measurement is judged against them.",
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Options of ``roofline`` and of ``whatif``."""
+    if command == "whatif":
+        parser.description = (
+            "Predicted change of floors, cache capacity, concurrency, TPOT and TTFT, with side effects."
+        )
+        parser.add_argument("world", nargs="?", help="folder or file of a deployment (or type the figures)")
+        parser.add_argument(
+            "--set", metavar="KEY=VALUE", action="append", default=[], dest="changes", help="a change; repeatable"
+        )
+        _typed(parser)
+        return
+    parser.description = (
+        "Floors and typical times of a model on hardware under a load; a measurement is judged against them."
     )
-    _typed(roof)
-    seen = roof.add_argument_group("measured")
+    _typed(parser)
+    seen = parser.add_argument_group("measured")
     for name, meta, text in (
         ("tpot-ms", "MS", "time per output token"),
         ("ttft-ms", "MS", "time to first token"),
@@ -77,27 +85,29 @@ def add_parser(subparsers: Any) -> None:
         ("request-rps", "RATE", "requests per second"),
     ):
         seen.add_argument(f"--measured-{name}", metavar=meta, help=text, type=float)
-    roof.add_argument("--explain", action="store_true", help="print every term")
-    roof.add_argument("--plot", metavar="FILE", help="write the roofline as .png or .svg")
-    roof.add_argument("--points", metavar="FILE", help="judge a JSON file of benchmark points instead")
-    roof.set_defaults(run=run)
-    what = subparsers.add_parser(
-        "whatif",
-        help="what a change of configuration or hardware would buy",
-        description="Predicted change of floors, cache capacity, concurrency, TPOT and TTFT, with side effects.",
-    )
-    what.add_argument("world", nargs="?", help="folder or file of a deployment (or type the figures)")
-    what.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], dest="changes", help="a change; repeatable"
-    )
-    _typed(what)
-    what.set_defaults(run=run)
+    parser.add_argument("--explain", action="store_true", help="print every term")
+    parser.add_argument("--plot", metavar="FILE", help="write the roofline as .png or .svg")
+    parser.add_argument("--points", metavar="FILE", help="judge a JSON file of benchmark points instead")
+
+
+def _world(path: str) -> Request | Refusal:
+    """The request that the files of a world describe."""
+    from agent.deployment import request_of
+    from agent.investigate import investigate, make_env
+    from agent.sources import Sources
+    from tools.roofline.shape import Refusal
+
+    if not Path(path).exists():
+        return Refusal(field="world", why=f"{path}: no such file or folder", do="check the path")
+    env = make_env(Sources(paths=[Path(path)]))
+    _, state = investigate(env)
+    return request_of(env.ledger(state))[0]
 
 
 def run(args: argparse.Namespace, base_request_from_world: WorldRequest | None = None) -> int:
-    """Run the parsed command. Exit status 0, or 2 when the input cannot be used (one line on standard error)."""
+    """Run the parsed command. Exit status 0, or 3 when the input cannot be used (one line on standard error)."""
     if hasattr(args, "changes"):
-        return run_whatif(args, base_request_from_world)
+        return run_whatif(args, base_request_from_world or _world)
     if args.points:
         return _points(args)
     return _roofline(args)
@@ -105,7 +115,7 @@ def run(args: argparse.Namespace, base_request_from_world: WorldRequest | None =
 
 def _fail(text: str) -> int:
     print(f"inferdx: {text}", file=sys.stderr)
-    return 2
+    return 3
 
 
 def _values(args: argparse.Namespace) -> dict[str, Any] | str:
@@ -326,7 +336,7 @@ def run_whatif(args: argparse.Namespace, base_request_from_world: WorldRequest |
         print(json.dumps(change_data(change), indent=1))
     else:
         _show_change(change)
-    return 2 if change.refused and len(change.refused) + len(change.ignored) >= len(changes) else 0
+    return 3 if change.refused and len(change.refused) + len(change.ignored) >= len(changes) else 0
 
 
 def change_data(change: Change) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.contract import Context, Reading, Source
-from tools.view import Ledger
+from tools.view import Evidence, Ledger
 
 Step = Callable[[Ledger], list[Reading]]
 
@@ -275,6 +275,8 @@ _FAILURES = (
 def client_failures(ledger: Ledger) -> list[Reading]:
     """Failed client requests by kind, from the counts before the client's own error lines (``70x text``)."""
     out: list[Reading] = []
+    if ledger.num("bench.failed") == 0:
+        return [computed(fact, 0, "no failed request", ledger, "bench.failed") for fact, _ in _FAILURES]
     for item in ledger.of("bench.errors"):
         lines = item.value if isinstance(item.value, list) else [item.value]
         for fact, pattern in _FAILURES:

@@ -22,6 +22,8 @@ BENIGN = "benign:"
 MAX_CHARS = 6000
 MAX_PARTS = 24
 TOP = 6
+# A line of complaint resembles many cards by accident; below this many words a share counts in proportion.
+ENOUGH = 80
 _WORD = re.compile(r"[a-z][a-z_\-]{2,}|[\u4e00-\u9fff]{2,}")
 _END = re.compile(r"(?:ing|ed|es|s)$")
 
@@ -96,8 +98,10 @@ def readings(parts: list[Part]) -> list[Reading]:
             lines.append((part.name, number, line[:600]))
             texts.append(line[:600])
     words = "\n".join(texts)
-    if len(tokens(words)) < 8:
+    count = len(_WORD.findall(words.lower()))
+    if count < 8:
         return []
+    trust = min(1.0, count / ENOUGH)
     vectors, _ = index()
     out: list[Reading] = []
     found = [row for row in shares(words) if not row[0].startswith(BENIGN)]
@@ -106,7 +110,7 @@ def readings(parts: list[Part]) -> list[Reading]:
         out.append(
             Reading(
                 fact="words.resemble",
-                value=round(share, 4),
+                value=round(share * trust, 4),
                 source=Source(kind="words", ref=ref, line=number, span=span.strip()[:200]),
                 method=f"share of the likeness to the knowledge card of {family}, place {rank}",
                 labels={"family": family, "rank": str(rank)},
