@@ -15,6 +15,9 @@ def host_facts(make: Maker, profile: Profile) -> None:
     """Everything a profile says about the CPU."""
     _host(make, profile)
     _ops(make, profile)
+    if profile.row_overlap is not None:
+        what = "device time summed over all rows of the table, over the total that it prints"
+        make.add("profile.table_overlap", profile.row_overlap, what)
     if profile.os_calls:
         whole = sum(c.total for c in profile.os_calls)
         rows = [f"{100 * c.total / whole:.1f} % {c.name} ({c.count} calls)" for c in profile.os_calls[:6] if whole > 0]
@@ -45,6 +48,8 @@ def _host(make: Maker, profile: Profile) -> None:
                 at="cpu",
                 labels=labels,
             )
+            still = all("(idle)" in t for t in process.threads)
+            make.add("profile.cpu.all_idle", still, "every thread of the dump is idle", at="cpu", labels=labels)
             stuck = any(t.endswith("[collective]") for t in process.threads)
             make.add("profile.cpu.in_collective", stuck, "a thread stands in a collective", at="cpu", labels=labels,
                      caveats=("one moment: only the same stack again a minute later means stuck",))  # fmt: skip

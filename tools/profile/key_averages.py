@@ -124,6 +124,8 @@ def _fill(profile: Profile, rows: list[_Row], totals: dict[str, float]) -> None:
     profile.op_total = sum(op.total for op in profile.ops) if framed else totals.get("cpu", 0.0)
     profile.steps = steps_of(steps)
     profile.steps.periods = []
+    if totals.get("dev"):
+        profile.row_overlap = sum(row.self_dev for row in rows) / totals["dev"]
     _totals(profile, totals.get("dev"))
 
 

@@ -153,6 +153,7 @@ class Profile(Struct):
     cpu: list[CpuProcess] = field(default_factory=list)
     ops: list[Kernel] = field(default_factory=list)
     op_total: float = 0.0
+    row_overlap: float | None = None
     ncu: list[Ncu] = field(default_factory=list)
     tuned: list[tuple[str, float, float]] = field(default_factory=list)
     overhead: float = 0.0
