@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from evals.arms.informed import shuffled_order
-from evals.concepts import changes, reads
+from evals.concepts import changeable, reads
 from evals.hygiene import alias_faults, label_faults, leaks, mix, set_faults
 from evals.run import Finished, Plan, run
 from evals.schema import CASES, LABELS, Case, Label, load_cases
@@ -119,7 +119,7 @@ def not_checkable(labels: Sequence[Label]) -> list[str]:
         if label.split == "holdout":
             continue
         out += [f"{label.id}: probe: {x}" for x in label.acceptable_next_probes if not reads(x)]
-        out += [f"{label.id}: forbidden: {x}" for x in label.forbidden_actions if not changes(x)]
+        out += [f"{label.id}: forbidden: {x}" for x in label.forbidden_actions if not changeable(x)]
     return out
 
 

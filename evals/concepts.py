@@ -20,6 +20,12 @@ def _tables() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]], f
     return probes, changes, frozenset(data["broad"]), frozenset(data["plain"].split())
 
 
+@lru_cache(maxsize=1)
+def _any_flag() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    data: dict[str, str] = read_yaml(ROOT / "concepts.yaml")["any_flag"]
+    return re.compile(data["forbidden"], re.IGNORECASE), re.compile(data["action"], re.IGNORECASE)
+
+
 @lru_cache(maxsize=4096)
 def reads(text: str) -> frozenset[str]:
     """Concepts of reading in a probe's text."""
@@ -50,4 +56,10 @@ def probe_matches(said: str, accepted: str) -> bool:
 
 def action_matches(said: str, forbidden: str) -> bool:
     """Whether a proposed action makes the forbidden change."""
-    return bool(changes(said) & changes(forbidden))
+    forbids, names = _any_flag()
+    return bool(changes(said) & changes(forbidden)) or bool(forbids.search(forbidden) and names.search(said))
+
+
+def changeable(forbidden: str) -> bool:
+    """Whether a forbidden text maps to a change that an action could make."""
+    return bool(changes(forbidden)) or bool(_any_flag()[0].search(forbidden))

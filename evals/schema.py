@@ -43,7 +43,7 @@ class CaseProvenance(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Label(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The answer of one case; see ``docs/evals.md`` for the meaning of each field."""
+    """The answer of one case; see ``evals/README.md`` for the meaning of each field."""
 
     id: str
     split: Literal["dev", "holdout"]
