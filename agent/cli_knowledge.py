@@ -212,16 +212,23 @@ def _lint(args: argparse.Namespace, roots: list[Path]) -> int:
 
 
 def _docs(args: argparse.Namespace, known: Knowledge) -> int:
+    from agent import skill_docs
     from agent.docs import stale, write
 
     folder = Path(args.out)
+    skills = folder.resolve().parent
+    with_skill = (skills / "skills").is_dir()
     if args.check:
-        names = stale(known, folder)
+        names = [str(folder / name) for name in stale(known, folder)]
+        names += skill_docs.stale(skills, known) if with_skill else []
         for name in names:
-            print(f"{folder / name}: stale; run inferdx docs")
+            print(f"{name}: stale; run inferdx docs")
         return 1 if names else 0
     if not folder.parent.is_dir():
         return _usage(f"{folder.parent}: no such folder")
     for name in write(known, folder):
         print(f"wrote {folder / name}")
+    if with_skill:
+        for name in skill_docs.write(skills, known):
+            print(f"wrote {name}")
     return 0

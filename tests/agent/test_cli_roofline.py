@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli_roofline import add_parser, run, run_whatif
+from agent.cli_roofline import add_arguments, run, run_whatif
 from tools.roofline.build import request_from
 from tools.roofline.request import Request
 from tools.roofline.shape import Refusal
@@ -19,9 +19,9 @@ BASE = ["--model", "Llama-3.1-70B-FP8", "--gpu", "2x H100 SXM", "--tp", "2", "--
 
 
 def parse(*argv: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="inferdx")
-    add_parser(parser.add_subparsers())
-    return parser.parse_args(argv)
+    parser = argparse.ArgumentParser(prog=f"inferdx {argv[0]}")
+    add_arguments(parser, argv[0])
+    return parser.parse_args(argv[1:])
 
 
 def test_table_and_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +47,7 @@ def test_json_has_every_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(parse("roofline", *BASE, "--json", "--explain", "--measured-tpot-ms", "1")) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["tpot_ms"]["hard"] <= data["tpot_ms"]["expected"] <= data["tpot_ms"]["practical"]
-    assert data["gpus"] == 2
+    assert data["gpus"] == 3
     assert data["measured"]["broken"]
     assert any("typical step" in line for line in data["terms"])
 
@@ -99,7 +99,7 @@ def test_explain_plot_and_config_file(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_unusable_input_is_one_line_and_status_two(
     argv: tuple[str, ...], word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(parse(*argv)) == 2
+    assert run(parse(*argv)) == 3
     error = capsys.readouterr().err
     assert word in error
     assert error.count("\n") == 1
@@ -117,7 +117,7 @@ def test_points_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(parse("roofline", "--points", str(path))) == 0
     assert "expected" in capsys.readouterr().out
     path.write_text("{")
-    assert run(parse("roofline", "--points", str(path))) == 2
+    assert run(parse("roofline", "--points", str(path))) == 3
 
 
 def test_whatif_typed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,7 +126,7 @@ def test_whatif_typed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tpot_floor_ms" in out
     assert "4 GPUs" in out
     assert "colour does not bear" in out
-    assert run(parse("whatif", *BASE, "--set", "gpu=abacus", "--json")) == 2
+    assert run(parse("whatif", *BASE, "--set", "gpu=abacus", "--json")) == 3
     data = json.loads(capsys.readouterr().out)
     assert data["refused"][0].startswith("gpu:")
     assert {"name", "change", "low", "high", "direction"} <= set(data["deltas"][0])
@@ -140,7 +140,7 @@ def test_whatif_from_a_world_through_the_seam(capsys: pytest.CaptureFixture[str]
 
     assert run_whatif(parse("whatif", "w", "--set", "kv_cache_dtype=fp8", "--json"), provider) == 0
     assert json.loads(capsys.readouterr().out)["settings"] == {"kv_cache_dtype": "fp8"}
-    assert run(parse("whatif", "empty", "--set", "tp=2"), provider) == 2
+    assert run(parse("whatif", "empty", "--set", "tp=2"), provider) == 3
     assert "gpu: not in the world" in capsys.readouterr().err
 
 

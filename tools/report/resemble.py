@@ -23,7 +23,7 @@ MAX_CHARS = 6000
 MAX_PARTS = 24
 TOP = 6
 # A line of complaint resembles many cards by accident; below this many words a share counts in proportion.
-ENOUGH = 80
+ENOUGH = 30
 _WORD = re.compile(r"[a-z][a-z_\-]{2,}|[\u4e00-\u9fff]{2,}")
 _END = re.compile(r"(?:ing|ed|es|s)$")
 
