@@ -145,7 +145,7 @@ def _documents(known: Knowledge, lang: str, flags: bool) -> Iterator[Document]:
 def _card(card: Family | None) -> str:
     if card is None:
         return ""
-    parts = [_texts(card.explain), *(_texts(twin.says) for twin in card.look_alikes)]
+    parts = [_texts(card.explain, card.told), *(_texts(twin.says) for twin in card.look_alikes)]
     parts += [_texts(r.says) for r in card.refuted_by]
     parts += [f"{_texts(a.do, a.gain, a.cost)} {a.flag} {a.command}" for a in card.actions]
     parts += [_texts(p.ask) for p in card.probes] + [_texts(x) for x in card.will_not_help]
