@@ -259,17 +259,18 @@ def _sharing(add: Any, gpu: Gpu) -> None:
     ]
     if rows:
         add("gpu.processes", rows, "process list")
-    strangers = [p for p in gpu.processes if _kind(p) == "foreign"]
+    strangers = [p for p in gpu.processes if kind_of(p) == "foreign"]
     add(
         "gpu.foreign_processes",
         len(strangers),
         ", ".join(sorted({p.name for p in strangers}))[:160] or "none outside the engine",
     )
-    desktop = [p for p in gpu.processes if _kind(p) == "desktop"]
+    desktop = [p for p in gpu.processes if kind_of(p) == "desktop"]
     add("gpu.desktop_processes", len(desktop), "graphics processes")
 
 
-def _kind(process: Process) -> str:
+def kind_of(process: Process) -> str:
+    """``engine`` (also monitors and unnamed ones), ``desktop`` or ``foreign``."""
     lists = _lists()
     if process.kind == "G" or lists["desktop"].search(process.name):
         return "desktop"

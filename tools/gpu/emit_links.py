@@ -28,15 +28,18 @@ def _topology(emit: Emit, machine: Machine) -> None:
     if topology is None:
         return
     if topology.pairs:
-        worst = max(topology.pairs.values(), key=lambda w: ORDER.index(link_word(w)))
-        pair = next(p for p, w in topology.pairs.items() if w == worst)
-        text = f"worst of {len(topology.pairs)} pairs of GPUs: {pair[0]}–{pair[1]} {worst}"
+        used = {pair: word for pair, word in topology.pairs.items() if set(pair) <= topology.used}
+        pairs = used or topology.pairs
+        worst = max(pairs.values(), key=lambda w: ORDER.index(link_word(w)))
+        pair = next(p for p, w in pairs.items() if w == worst)
+        text = f"worst of {len(pairs)} pairs of GPUs: {pair[0]}–{pair[1]} {worst}"
+        whole = () if used else ("all GPUs listed count, also those not used",)
         emit.add(
             "gpu.topology",
             link_word(worst),
             text,
             topology.line,
-            caveats=("all GPUs listed count, also those not used",),
+            caveats=whole,
         )
         nvlink = any(link_word(w) == "NVL" for w in topology.pairs.values())
         emit.add(

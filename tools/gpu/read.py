@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from tools.contract import Context, Problem, ReadResult
-from tools.gpu.emit import gpu_readings
+from tools.gpu.emit import gpu_readings, kind_of
 from tools.gpu.emit_links import host_readings, link_readings, mismatch
 from tools.gpu.sniff import _DCGM, _SURE, _TREE
 from tools.gpu.state import Machine
@@ -31,6 +31,7 @@ def read(parts: list[Part], context: Context) -> ReadResult:
         result.problems += problems + _absent(machine)
         machines.append(machine)
     _violations(machines)
+    _used(machines)
     for machine in machines:
         found = gpu_readings(machine) + link_readings(machine) + host_readings(machine)
         if not found and not any(p.ref == machine.ref for p in result.problems):
@@ -136,6 +137,19 @@ def _absent(machine: Machine) -> list[Problem]:
                 )
             )
     return out[:8]
+
+
+def _used(machines: list[Machine]) -> None:
+    """GPUs that hold an engine process, for the topology: unused ones must not decide the worst link."""
+    used = {
+        f"GPU{gpu.index}"
+        for machine in machines
+        for gpu in machine.gpus.values()
+        if gpu.index and any(kind_of(process) == "engine" and process.name for process in gpu.processes)
+    }
+    for machine in machines:
+        if machine.topology is not None:
+            machine.topology.used = used
 
 
 def _violations(machines: list[Machine]) -> None:

@@ -102,6 +102,7 @@ def _ecc(gpu: Gpu, text: str) -> None:
 
 
 def _process(gpu: Gpu, found: re.Match[str]) -> None:
+    gpu.index = gpu.index or found[1]
     memory = float(found[7]) if found[7] else None
     if all(known.pid != found[4] for known in gpu.processes):
         gpu.processes.append(Process(pid=found[4], name=found[6].strip(), kind=found[5], memory=memory))

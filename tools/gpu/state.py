@@ -108,6 +108,7 @@ class Topology(Struct):
     pairs: dict[tuple[str, str], str] = field(default_factory=dict)
     line: int = 0
     p2p: dict[tuple[str, str], str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
 
 class Host(Struct):

@@ -68,8 +68,11 @@ def column_key(title: str) -> tuple[str, float]:
 def kind_of(head: Head, name: str) -> str:
     """Which report a table is: by its title, the file's name, else by its columns. Empty for one not used."""
     title = head.title.lower()
-    if title in ALIASES:
+    if ALIASES.get(title):
         return ALIASES[title]
+    if title == "cuda memory operation":
+        # nsys of 2020: a table of times and one of sizes below one title; the sizes state no unit and are left out
+        return "mem_time" if any(c.lower().startswith("time") for c in head.columns) else ""
     stem = re.sub(r"[^a-z0-9_]", " ", name.lower())
     keys = {column_key(c)[0] for c in head.columns}
     lowered = [c.lower() for c in head.columns]
@@ -192,7 +195,7 @@ class Cells:
 
     def name(self, cells: list[str]) -> str:
         """The name column."""
-        index = self.table.at["name"]
+        index = self.table.at.get("name", len(cells))
         return cells[index] if index < len(cells) else ""
 
 

@@ -32,6 +32,8 @@ def sniff(name: str, head: str) -> float:
     low = name.lower()
     if text.startswith("SQLite format 3"):
         return 0.95
+    if low.endswith((".nsys-rep", ".qdrep", ".qdstrm", ".ncu-rep")) or text.startswith(("PERFILE2", "PERFFILE")):
+        return 0.9
     if text.startswith(("{", "[")):
         return _json(low, text)
     if "<svg" in text[:2000] and "samples" in text and ("flame" in text[:20000].lower() or "fg:w" in text):

@@ -148,6 +148,9 @@ NIC0    PIX     SYS     SYS      X
     got = facts(text, "policy: bind\npreferred node: 0\nphyscpubind: 0 1 2 3\nnodebind: 0\n", name="topo.txt")
     assert (got["gpu.topology"], got["gpu.nvlink.present"], got["numa.gpu_nodes"]) == ("SYS", True, 2)
     assert got["numa.gpu_cpu_mismatch"] is True
+    row = "|    {n}   N/A  N/A            10{n}      C   VLLM::Worker_TP{n}                     40000MiB |\n"
+    two = facts(text, row.format(n=0) + row.format(n=1), name="topo.txt")
+    assert two["gpu.topology"] == "NVL", "the third GPU holds no engine process"
     assert cpu_set("0-2,8,x") == {0, 1, 2, 8}
 
 

@@ -155,6 +155,36 @@ def test_markdown_and_old_column_names() -> None:
     assert got["profile.api_sync_share"] == pytest.approx(0.25)
 
 
+def test_console_of_2020() -> None:
+    text = """\
+Generating CUDA API Statistics...
+CUDA API Statistics (nanoseconds)
+
+Time(%)      Total Time       Calls         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----------------
+   75.0             300           3           100.0             100             100  cudaLaunchKernel
+   25.0             100           1           100.0             100             100  cudaFree
+
+Generating CUDA Kernel Statistics...
+CUDA Kernel Statistics (nanoseconds)
+
+Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----------------
+  100.0            5000           3          1666.7            1000            2000  my_gemm_kernel
+
+Generating CUDA Memory Operation Statistics...
+CUDA Memory Operation Statistics (nanoseconds)
+
+Time(%)      Total Time  Operations         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----------------
+  100.0            2000           4           500.0             500             500  [CUDA memcpy HtoD]
+"""
+    got = facts("old.txt", text)
+    assert got["profile.kernel_share.gemm"] == 1.0
+    assert got["profile.api_launch_share"] == pytest.approx(0.75)
+    assert got["profile.memcpy.h2d_share"] == pytest.approx(2 / 7)
+
+
 def test_units_in_headers() -> None:
     text = "Time (%),Total Time (ms),Instances,Avg (us),Name\n100.0,2.5,5,500.0,gemm_kernel\n"
     profile = profiles_of(Part(name="a.csv", data=text.encode()))[0]
