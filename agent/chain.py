@@ -92,7 +92,8 @@ def chain(known: Knowledge, ordered: list[Hypothesis], roles: dict[str, str], le
     if told and symptom not in told:
         symptom = told[0]
     if symptom:
-        title = SYMPTOMS[symptom][1 if lang == "zh" else 0]
+        en, zh, _ = SYMPTOMS[symptom]
+        title = zh if lang == "zh" else en
         ids = [i for fact in SYMPTOMS[symptom][2] for i in ledger.ids(fact)][:3]
         links.append(Link(state=symptom, layer="symptom", title=title, evidence=ids))
     return links

@@ -32,7 +32,7 @@ def bad_evidence(ledger: Ledger) -> list[str]:
 def same(left: Any, right: Any) -> bool:
     """Equal up to rounding for numbers."""
     if isinstance(left, bool) or isinstance(right, bool):
-        return left == right
+        return bool(left == right)
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return math.isclose(left, right, rel_tol=1e-6, abs_tol=1e-9)
     return bool(left == right)

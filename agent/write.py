@@ -24,6 +24,9 @@ LAYER_TOOLS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+RULED_OUT_FROM = 1 / 3
+
+
 def decide(found: list[Hypothesis], ordered: list[Hypothesis]) -> tuple[Outcome, Hypothesis | None]:
     """The outcome and the hypothesis that carries it. A benign explanation must be at least as sure as the best fault."""
     cal = calibration()
@@ -172,10 +175,15 @@ def _layers(
         elif clear:
             lead = next((h for h in found if h.layer == layer and h.outcome == "incident" and not h.refuted), None)
             names = list(dict.fromkeys(r.family for r in clear))
-            row.status = "ruled_out"
+            # A few clear rules do not clear a layer: what could not be looked at is said with them.
+            known_enough = lead is None and len(clear) >= RULED_OUT_FROM * len(mine)
+            row.status = "ruled_out" if known_enough else "not_examined"
             row.evidence = list(dict.fromkeys(i for r in clear for i in r.evidence))[:4]
             row.because = say("layers.clear", lang, n=len(clear), of=len(mine), names=", ".join(names[:4]))
             row.hypothesis = lead.family if lead else ""
+            need = list(dict.fromkeys(f for r in mine if r.state == "missing_input" for f in r.missing))
+            if not known_enough and need:
+                row.because += "; " + say("layers.missing", lang, facts=", ".join(need[:3]))
         else:
             need = list(dict.fromkeys(f for r in mine if r.state == "missing_input" for f in r.missing))
             row.because = say("layers.missing", lang, facts=", ".join(need[:3])) if need else say("layers.none", lang)

@@ -39,7 +39,7 @@ def test_graph_ends_when_probes_never_help() -> None:
     from agent.state import Executable
 
     tried = env("case-0200")
-    wanted = [f for f in load().facts][:400]
+    wanted = list(load().facts)[:400]
     tried.executables = lambda ledger: [
         Executable(id=f"p{i}", yields=wanted, cost=1.0, run=lambda _: []) for i in range(99)
     ]
@@ -106,7 +106,7 @@ def test_inherited_tracing_variables_send_nothing() -> None:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-            )  # fmt: skip
+            )
         )
     for child in children:
         out, err = child.communicate(timeout=120)
