@@ -37,6 +37,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
+# At this score no other sniffer is asked: scrapes come by the dozen, and each sniffer reads the head again.
+CERTAIN = 0.97
+
+
 @cache
 def sniffer(kind: str) -> Sniff:
     """The sniffer of a kind (light import)."""
@@ -62,6 +66,8 @@ def classify(part: Part) -> str:
         sure = sniffer(kind)(part.name, head)
         if sure >= row.floor and sure > score:
             best, score = kind, sure
+            if sure >= CERTAIN:
+                break
     if best == "report" and part.is_binary():
         return "binary"
     return best

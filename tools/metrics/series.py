@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -156,9 +157,7 @@ class SeriesSet(Struct):
             if all(track.labels.get(k) == v for k, v in match.items()):
                 for time, value in zip(track.times, track.values, strict=True):
                     points.setdefault(time, []).append(value)
-        join: Callable[..., Any] = {"sum": sum, "max": max, "min": min, "mean": lambda v: sum(v) / len(v)}[
-            how
-        ]
+        join: Callable[..., Any] = {"sum": sum, "max": max, "min": min, "mean": lambda v: sum(v) / len(v)}[how]
         return [(time, float(join(values))) for time, values in sorted(points.items())]
 
     def delta(self, key: str, **match: str) -> tuple[float, int, tuple[Ref, Ref]] | None:
