@@ -56,7 +56,9 @@ def _table_options(parser: argparse.ArgumentParser) -> None:
 
 def _lint_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Check the knowledge base: one line per finding. Exit status 1 when there are any."
-    parser.add_argument("--fixtures", action="store_true", help="only run the fixtures of all rules")
+    parser.add_argument(
+        "--fixtures", nargs="*", default=None, metavar="ID", help="only run the fixtures, of all rules or these"
+    )
     parser.add_argument(
         "--mutate", action="store_true", help="flip and delete every condition; report what no fixture sees"
     )
@@ -197,8 +199,8 @@ def _lint(args: argparse.Namespace, roots: list[Path]) -> int:
         return cli_lint.fill(args, roots)
     if args.mutate:
         return cli_lint.mutate(roots)
-    if args.fixtures:
-        return cli_lint.fixtures(roots)
+    if args.fixtures is not None:
+        return cli_lint.fixtures(roots, args.fixtures)
     from agent.knowledge_checks import lint_all
 
     findings = lint_all(roots)

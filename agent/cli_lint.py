@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from agent import fixtures as fx
+from knowledge import fixture_files
 from knowledge.lint_base import Book, close, read_book
 from knowledge.lint_rules import PREFIX
 from knowledge.loader import ROOT
@@ -39,14 +40,15 @@ def _target(args: argparse.Namespace, roots: list[Path]) -> Path:
     return Path(args.into) if args.into else roots[-1] if roots else ROOT
 
 
-def fixtures(roots: list[Path]) -> int:
-    """Run all fixtures; one line per failure."""
+def fixtures(roots: list[Path], only: list[str]) -> int:
+    """Run all fixtures, or those of the rules named; one line per failure."""
     book = read_book([ROOT, *roots])
-    failures = fx.run(book.knowledge(), book.fixtures)
+    chosen = {key: items for key, items in book.fixtures.items() if not only or key in only}
+    failures = fx.run(book.knowledge(), chosen)
     for failure in failures:
         print(failure.line())
-    count = sum(len(items) for items in book.fixtures.values())
-    print(f"{count} fixtures of {len(book.fixtures)} rules, {len(failures)} fail", file=sys.stderr)
+    count = sum(len(items) for items in chosen.values())
+    print(f"{count} fixtures of {len(chosen)} rules, {len(failures)} fail", file=sys.stderr)
     return 1 if failures or not count else 0
 
 
@@ -106,7 +108,9 @@ def write_fixtures(book: Book, rule: Rule, root: Path) -> Path:
     """Fixtures of one rule into ``root/fixtures``; returns the file."""
     path = root / "fixtures" / f"{rule.id}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(fx.to_yaml(fx.refill(book.knowledge(), rule, book.fixtures.get(rule.id, []))), encoding="utf-8")
+    path.write_text(
+        fixture_files.text(fx.refill(book.knowledge(), rule, book.fixtures.get(rule.id, []))), encoding="utf-8"
+    )
     return path
 
 

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from agent.screen import screen, tree
 from agent.witness import Tree, deciding, leaf_at, paths, truth_of, witness
-from knowledge.loader import KnowledgeError, read_yaml, yaml_files
+from knowledge import fixture_files
+from knowledge.loader import yaml_files
 from knowledge.logic import Leaf, Node
 from knowledge.schema import Fixture, Knowledge, Rule
 from knowledge.versions import holds
@@ -42,14 +43,11 @@ class Failure(Struct, frozen=True):
 
 
 def read(roots: Iterable[Path]) -> dict[str, list[Fixture]]:
-    """Rule id → fixtures; a later root replaces a rule's fixtures. Raises :class:`KnowledgeError`."""
+    """Rule id → fixtures; a later root replaces a rule's. Raises :class:`knowledge.loader.KnowledgeError`."""
     out: dict[str, list[Fixture]] = {}
     for root in roots:
         for path in yaml_files(root, "fixtures"):
-            try:
-                out[path.stem] = msgspec.convert(read_yaml(path) or [], list[Fixture])
-            except msgspec.ValidationError as error:
-                raise KnowledgeError(f"fixtures/{path.name}: {error}") from None
+            out[path.stem] = fixture_files.read(path)
     return out
 
 
@@ -166,14 +164,3 @@ def refill(known: Knowledge, rule: Rule, old: list[Fixture]) -> list[Fixture]:
     kept = [item for item in old if not item.name.startswith(GENERATED)]
     names = {item.name for item in kept}
     return [*kept, *(item for item in generate(known, rule) if item.name not in names)]
-
-
-def to_yaml(fixtures: Iterable[Fixture]) -> str:
-    """One line per fixture."""
-    lines = []
-    for item in fixtures:
-        facts = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in item.facts.items())
-        lines.append(
-            f"- {{name: {json.dumps(item.name, ensure_ascii=False)}, expect: {item.expect}, facts: {{{facts}}}}}"
-        )
-    return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from knowledge import fixture_files
 from knowledge.loader import KnowledgeError, read_yaml, yaml_files
 from knowledge.schema import CauseDef, FactDef, Family, Fixture, Knowledge, Page, Rule, Signature
 
@@ -153,10 +154,9 @@ def _records(book: Book, root: Path, kind: str, struct: Any) -> Iterator[tuple[s
 def _fixtures(book: Book, root: Path) -> None:
     for path in yaml_files(root, "fixtures"):
         name = _name(root, path)
-        data = _plain(book, root, path)
         try:
-            book.fixtures[path.stem] = msgspec.convert(data or [], list[Fixture])
-        except msgspec.ValidationError as error:
+            book.fixtures[path.stem] = fixture_files.read(path)
+        except (KnowledgeError, OSError, UnicodeDecodeError) as error:
             book.findings.append(Finding(name, path.stem, str(error), "give a list of name, expect, facts"))
             continue
         book.where["fixtures", path.stem] = name

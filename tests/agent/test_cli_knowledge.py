@@ -125,15 +125,16 @@ def test_fixtures_are_refilled_and_hand_written_ones_stay(capsys: pytest.Capture
     rule = tmp_path / "rules" / "scheduling" / "SCH-trial.yaml"
     rule.write_text(rule.read_text().replace("kv.usage.max >= 0.9", "queue.waiting.max > 7"), encoding="utf-8")
     fixtures = tmp_path / "fixtures" / "SCH-trial.yaml"
-    with fixtures.open("a", encoding="utf-8") as file:
-        file.write('- {name: "seen on a Monday", expect: fired, facts: {queue.waiting.max: 80}}\n')
+    lines = fixtures.read_text(encoding="utf-8")
+    mine = '{"name": "seen on a Monday", "expect": "fired", "facts": {"queue.waiting.max": 80}}'
+    fixtures.write_text(lines.replace("\n]", f",\n{mine}\n]"), encoding="utf-8")
     site = str(tmp_path)
-    assert _run(capsys, "lint-knowledge", "--fixtures", "--knowledge", site)[0] == 1
+    assert _run(capsys, "lint-knowledge", "--fixtures", "SCH-trial", "--knowledge", site)[0] == 1
     assert _run(capsys, "lint-knowledge", "--fill-fixtures", "SCH-trial", "--knowledge", site)[0] == 0
     names = [item["name"] for item in read_yaml(fixtures)]
     assert names[0] == "seen on a Monday"
     assert "clear by queue.waiting.max > 7" in names
-    assert _run(capsys, "lint-knowledge", "--fixtures", "--knowledge", site)[0] == 0
+    assert _run(capsys, "lint-knowledge", "--fixtures", "SCH-trial", "--knowledge", site)[0] == 0
 
 
 @pytest.mark.parametrize(

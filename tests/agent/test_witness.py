@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.fixtures import generate, ledger_of, run, state_of, to_yaml
+from agent.fixtures import generate, ledger_of, run, state_of
 from agent.mutants import check, mutants
 from agent.witness import deciding, example, paths, truth_of, witness
+from knowledge import fixture_files
 from knowledge.logic import parse
 from knowledge.schema import CauseDef, FactDef, Fixture, Knowledge, Rule, Text
 
@@ -145,5 +146,8 @@ def test_fixture_files_read_back(tmp_path: Any) -> None:
         Fixture(name='a "quoted": name', expect="clear", facts={"e.text": "x: y", "d.flag": True, "f.list": ["p"]})
     ]
     (tmp_path / "fixtures").mkdir()
-    (tmp_path / "fixtures" / "SCH-t.yaml").write_text(to_yaml(items), encoding="utf-8")
+    path = tmp_path / "fixtures" / "SCH-t.yaml"
+    path.write_text(fixture_files.text(items), encoding="utf-8")
     assert read([tmp_path]) == {"SCH-t": items}
+    path.write_text("- {name: by hand, expect: clear, facts: {b.count: 1}}", encoding="utf-8")
+    assert read([tmp_path])["SCH-t"][0].facts == {"b.count": 1}
