@@ -152,7 +152,7 @@ def page(summaries: Sequence[Summary], comparisons: Sequence[Comparison], finish
         tests = "<h2>Arms compared on the same incidents</h2>" + _table(head, rows)
     intro = (
         f"{len(meta.cases)} cases, set {meta.set_hash}, knowledge {meta.knowledge}, inferdx {meta.inferdx}, "
-        f"{meta.repeat} repeat(s), plan {meta.prereg or 'dev (not registered)'}"
+        f"plan {meta.prereg or 'dev (not registered)'}"
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -94,7 +94,7 @@ def markdown(summary: Summary, finished: Finished) -> str:
         "",
         (
             f"{len(meta.cases)} cases (set `{meta.set_hash}`), knowledge `{meta.knowledge}`, "
-            f"inferdx {meta.inferdx}, {meta.repeat} repeat(s), plan `{meta.prereg or 'dev (not registered)'}`."
+            f"inferdx {meta.inferdx}, {meta.repeats[summary.arm]} repeat(s), plan `{meta.prereg or 'dev (not registered)'}`."
         ),
         "",
         "| id | measure | value | n | Wilson 95 % | bootstrap by origin | target | met |",

@@ -55,7 +55,7 @@ class Meta(Struct, kw_only=True):
 
     run: str
     arms: list[str]
-    repeat: int
+    repeats: dict[str, int]
     cases: list[str]
     set_hash: str
     knowledge: str
@@ -129,9 +129,11 @@ def run(plan: Plan) -> Finished:
     arms = expand(plan.arms)
     shared = work.bench(plan.cases, plan.labels)
     chosen = select(shared.cases, plan.only)
+    # Repeats tell something of the arm under test and of arms with a model; other arms have no chance in them.
+    repeats = {a.name: plan.repeat if a.models or i == 0 else 1 for i, a in enumerate(arms)}
     meta = Meta(
         run=plan.prereg or f"dev-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{'+'.join(a.name for a in arms)[:40]}",
-        arms=[a.name for a in arms], repeat=plan.repeat, cases=[c.id for c in chosen],
+        arms=[a.name for a in arms], repeats=repeats, cases=[c.id for c in chosen],
         set_hash=set_hash(chosen, plan.labels), knowledge=shared.known.version, inferdx=VERSION, prereg=plan.prereg,
         python=sys.version.split()[0],
     )  # fmt: skip
@@ -141,7 +143,7 @@ def run(plan: Plan) -> Finished:
     done = _open(folder, meta, plan.resume)
     jobs = [
         work.Job(case=c.id, arm=a.name, repeat=r, counterfactual=plan.counterfactual)
-        for a in arms for r in range(plan.repeat) for c in chosen
+        for a in arms for r in range(repeats[a.name]) for c in chosen
     ]  # fmt: skip
     left = [j for j in jobs if (j.case, j.arm, j.repeat) not in done]
     rows = list(done.values())
@@ -256,7 +258,7 @@ def last_run(arm: str, besides: Path | None = None) -> tuple[Meta, list[Row]] | 
             rows = [r for r in read_rows(head.parent / ROWS) if r.arm == arm]
         except (OSError, ValueError, msgspec.DecodeError):
             continue
-        if rows and len(rows) == len(meta.cases) * meta.repeat:
+        if rows and len(rows) == len(meta.cases) * meta.repeats.get(arm, 0):
             return meta, rows
     return None
 
@@ -271,7 +273,7 @@ def load_run(folder: Path, cases: dict[str, Case]) -> Finished:
     gone = [c for c in meta.cases if c not in cases]
     if gone:
         raise RedRun(f"{folder.name}: case {gone[0]} is no longer in the set")
-    jobs = [work.Job(case=c, arm=a, repeat=r) for c in meta.cases for a in meta.arms for r in range(meta.repeat)]
+    jobs = [work.Job(case=c, arm=a, repeat=r) for c in meta.cases for a, n in meta.repeats.items() for r in range(n)]
     finished = Finished(meta=meta, rows=rows, cases=cases, folder=folder)
     _complete(finished, jobs)
     return finished
