@@ -19,6 +19,8 @@ from knowledge.logic import ConditionError, Node
 from knowledge.schema import Action
 
 _ENV = re.compile(r"^[A-Z][A-Z0-9_]+$")
+# Options of container runtimes that an engine once had as well.
+_SHARED_NAMES = frozenset({"device"})
 
 
 def lint_all(extra: list[Path] | None = None, *, fixtures: bool = True) -> list[Finding]:
@@ -27,6 +29,7 @@ def lint_all(extra: list[Path] | None = None, *, fixtures: bool = True) -> list[
     found = set(lint_book(book))
     book.findings.clear()
     _flags(book)
+    _offered(book)
     _conditions(book)
     found.update(book.findings)
     found.update(_coverage(book))
@@ -49,6 +52,7 @@ def _flags(book: Book) -> None:
 
     data = load()
     names = {name for engine in data.engines.values() for name in (*engine.flags, *engine.history)}
+    nested = {name for engine in data.engines.values() for flag in engine.flags.values() for name in flag.nested}
     env = {*data.env, *(name for engine in data.engines.values() for name in engine.env_history)}
     for kind, key, number, action in _actions(book):
         if not action.flag:
@@ -58,14 +62,43 @@ def _flags(book: Book) -> None:
             if action.flag not in env:
                 book.add(kind, key, f"{place}: unknown variable {action.flag}", close(action.flag, env))
             continue
-        if describe_flag(action.flag) is None:
+        if describe_flag(action.flag) is None and action.flag not in nested:
             book.add(kind, key, f"{place}: no engine has --{action.flag}", close(action.flag.replace("_", "-"), names))
             continue
         for engine in action.versions:
-            if not _in_range(engine, action):
+            if action.flag not in nested and not _in_range(engine, action):
                 book.add(
                     kind, key, f"{place}: {engine} has no --{action.flag} in {action.versions[engine] or 'any version'}",
                     "correct versions, or take the flag of that engine",
+                )  # fmt: skip
+
+
+def _offered(book: Book) -> None:
+    """Flags in advice to set something that some release inside the action's own range lacks.
+
+    Only vLLM from 0.8 on is held to it: older engines are told apart by their generation.
+    """
+    from knowledge.versions import holds
+    from tools.config.data import engine_data
+    from tools.config.flags import flag_exists, flags_mentioned
+
+    vllm = engine_data("vllm")
+    nested = {name for flag in vllm.flags.values() for name in flag.nested}
+    exact = [release if release.count(".") > 1 else f"{release}.0" for release in vllm.releases]
+    releases = [release for release in exact if holds(">=0.8", release)]
+    for kind, key, number, action in _actions(book):
+        if action.direction in ("remove", "off", "lower") or (action.versions and "vllm" not in action.versions):
+            continue
+        named = {m.flag for m in flags_mentioned(action.command) if m.engine == "vllm" and m.span.startswith("--")}
+        if action.flag and not _ENV.match(action.flag):
+            named.add(action.flag)
+        inside = [release for release in releases if holds(action.versions.get("vllm", ""), release)]
+        for name in sorted(named - nested - _SHARED_NAMES):
+            gaps = [release for release in inside if flag_exists(name, "vllm", release) is False]
+            if gaps and flag_exists(name, "vllm", inside[-1]) is not None:
+                book.add(
+                    kind, key, f"action {number}: offers --{name.replace('_', '-')} to vLLM {gaps[0]}, which lacks it",
+                    "give versions: {vllm: '>=…'}",
                 )  # fmt: skip
 
 

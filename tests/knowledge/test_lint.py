@@ -199,3 +199,18 @@ def test_a_broken_file_does_not_hide_the_rest(tmp_path: Path) -> None:
     book = read_book([ROOT, tmp_path])
     assert "MEM-test" in book.rules
     assert len(book.findings) >= 2
+
+
+def test_a_flag_is_not_offered_to_releases_that_lack_it(tmp_path: Path) -> None:
+    action = {
+        "do": {"en": "a", "zh": "b"}, "gain": {"en": "a", "zh": "b"}, "cost": {"en": "a", "zh": "b"},
+        "expect": "kv.usage.max falls", "command": "--max-num-queued-reqs 100",
+    }  # fmt: skip
+    good = {**action, "versions": {"vllm": ">=0.29"}}
+    gone = {**action, "command": "--swap-space 4", "versions": {"vllm": ">=0.9"}}
+    rule = {**GOOD_RULE, "actions": [action, good, gone]}
+    lines = [finding.line() for finding in lint_all([_site(tmp_path, rule=rule)], fixtures=False)]
+    mine = [line for line in lines if "MEM-test" in line]
+    assert len(mine) == 2
+    assert "action 1: offers --max-num-queued-reqs to vLLM 0.8.0" in mine[0]
+    assert "action 3: offers --swap-space to vLLM 0.18.0" in mine[1]
