@@ -26,6 +26,11 @@ def _any_flag() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(data["forbidden"], re.IGNORECASE), re.compile(data["action"], re.IGNORECASE)
 
 
+@lru_cache(maxsize=1)
+def _conditional() -> re.Pattern[str]:
+    return re.compile(read_yaml(ROOT / "concepts.yaml")["conditional"], re.IGNORECASE)
+
+
 @lru_cache(maxsize=4096)
 def reads(text: str) -> frozenset[str]:
     """Concepts of reading in a probe's text."""
@@ -57,9 +62,13 @@ def probe_matches(said: str, accepted: str) -> bool:
 def action_matches(said: str, forbidden: str) -> bool:
     """Whether a proposed action makes the forbidden change."""
     forbids, names = _any_flag()
+    if _conditional().search(forbidden):
+        return False
     return bool(changes(said) & changes(forbidden)) or bool(forbids.search(forbidden) and names.search(said))
 
 
 def changeable(forbidden: str) -> bool:
     """Whether a forbidden text maps to a change that an action could make."""
+    if _conditional().search(forbidden):
+        return False
     return bool(changes(forbidden)) or bool(_any_flag()[0].search(forbidden))

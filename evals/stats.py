@@ -71,13 +71,18 @@ class Bin(Struct):
 
 
 def equal_count_bins(confidence: Sequence[float], right: Sequence[bool], bins: int = 5) -> list[Bin]:
-    """Bins of equal count, from least to most sure; equal confidences may fall into two bins (order: as given)."""
+    """Bins of equal count, from least to most sure. Answers of equal confidence share their mean outcome, so that it does
+    not matter in which order a tie is cut by the edge of a bin."""
+    tied: dict[float, list[float]] = {}
+    for sure, hit in zip(confidence, right, strict=True):
+        tied.setdefault(sure, []).append(float(hit))
+    came = {sure: sum(hits) / len(hits) for sure, hits in tied.items()}
     order = sorted(range(len(confidence)), key=lambda i: (confidence[i], i))
     out: list[Bin] = []
     for b in range(min(bins, len(order))):
         part = order[b * len(order) // bins : (b + 1) * len(order) // bins]
         if part:
-            hits = sum(right[i] for i in part)
+            hits = sum(came[confidence[i]] for i in part)
             low, high = wilson(hits, len(part))
             mean = sum(confidence[i] for i in part) / len(part)
             out.append(Bin(n=len(part), confidence=mean, accuracy=hits / len(part), low=low, high=high))

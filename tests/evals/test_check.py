@@ -32,7 +32,9 @@ def test_probes_match_by_what_they_read(said: str, accepted: str, same: bool) ->
 @pytest.mark.parametrize(
     ("said", "forbidden", "same"),
     [
-        ("Raise --gpu-memory-utilization to 0.95", "raise gpu-memory-utilization to the edge", True),
+        ("Raise --gpu-memory-utilization to 0.95", "raise gpu-memory-utilization", True),
+        ("Raise --gpu-memory-utilization to 0.95", "raise gpu-memory-utilization to the edge", False),
+        ("Fewer draft tokens lower num_speculative_tokens", "raise the number of draft tokens", False),
         ("Add a replica", "add GPUs", True),
         ("Raise --max-num-seqs", "Lower --max-num-seqs", False),
         ("Switch off the feature that downgrades graphs", "Roll back the server", False),

@@ -54,3 +54,10 @@ def test_entropy_and_percentile() -> None:
     assert stats.entropy(["a", "b"]) == pytest.approx(1.0)
     assert stats.percentile([1.0, 2.0, 3.0, 4.0], 50) == 2.5
     assert stats.percentile([], 50) == 0.0
+
+
+def test_ece_does_not_depend_on_the_order_of_ties() -> None:
+    sure = [0.6] * 20
+    right = [True] * 12 + [False] * 8
+    assert stats.ece(sure, right) == pytest.approx(0.0)
+    assert stats.ece(sure, right[::-1]) == pytest.approx(0.0)
