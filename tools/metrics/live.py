@@ -41,6 +41,8 @@ def check_url(url: str) -> str:
         raise Refused(f"{parts.hostname}: name cannot be resolved ({error})") from None
     for text in found:
         address = ipaddress.ip_address(str(text).split("%")[0])
+        if isinstance(address, ipaddress.IPv6Address):
+            address = address.ipv4_mapped or address.sixtofour or address
         if address.is_link_local or address.is_multicast or address.is_unspecified:
             raise Refused(f"{parts.hostname} is {address}: link-local and multicast addresses are not read")
     return url
@@ -64,10 +66,13 @@ def fetch(url: str, params: dict[str, str] | None = None, timeout: float = TIMEO
         client.stream("GET", url, params=params, headers=headers) as answer,
     ):
         body = bytearray()
+        stop = time.monotonic() + 3 * timeout
         for chunk in answer.iter_bytes():
             body += chunk
             if len(body) > MAX_BYTES:
                 break
+            if time.monotonic() > stop:
+                raise httpx.ReadTimeout("the answer did not end")
         return answer.status_code, answer.headers.get("content-type", ""), bytes(body)
 
 
