@@ -81,7 +81,7 @@ def tradeoffs(known: Knowledge, name: str, lang: str) -> list[Entry]:
         if plain and action.flag.strip("-").replace("-", "_") == plain
     ]  # fmt: skip
     if pulls:
-        lines = [f"{card.id}: {line}" for card, action in pulls for line in lines_of_action(action, lang)[:1]]
+        lines = [f"{card.id}: {line[2:]}" for card, action in pulls for line in lines_of_action(action, lang)[:1]]
         text = ("各原因卡片中涉及它的动作：" if lang == "zh" else "Actions on it, by cause:") + "\n" + wrap(lines, "- ")
         data = [{"cause": card.id, "action": msgspec.to_builtins(action)} for card, action in pulls]
         out.append(Entry("actions", plain, text, data))
@@ -95,7 +95,9 @@ def _cause(known: Knowledge, name: str, lang: str, version: str) -> Entry | None
         return None
     card = known.families.get(key)
     rules = rules_of(known, key)
-    lines = [f"# {both(card.title, lang) if card else key}  ({key}, {cause.layer})", "", cause.means, ""]
+    lines = [f"# {both(card.title, lang) if card else key}  ({key}, {cause.layer})", ""]
+    if lang == "en" or card is None:
+        lines += [cause.means, ""]
     if card:
         lines += _card_lines(card, known, lang)
     lines += ["", "## " + ("规则" if lang == "zh" else "Rules"), ""]

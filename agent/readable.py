@@ -10,6 +10,8 @@ from agent.phrases import say
 from knowledge.logic import Leaf, Node, parse
 from knowledge.schema import Action, both
 
+# Words that knowledge leaves in English since they are the same for every record.
+_ZH = {"none": "无", "low": "低", "medium": "中", "moderate": "中", "high": "高"}
 _SIGNS = {">=": "≥", "<=": "≤", "!=": "≠", "==": "="}
 
 
@@ -49,11 +51,13 @@ def _leaf(leaf: Leaf) -> str:
 def lines_of_action(action: Action, lang: str) -> list[str]:
     """An action as one line, and its command below when it has one."""
     how = say(f"how.{action.how}", lang)
+    risk = both(action.risk, lang)
+    risk = _ZH.get(risk, risk) if lang == "zh" else risk
     parts = [
         f"{say('word.gain', lang)}: {both(action.gain, lang)}",
         f"{say('word.cost', lang)}: {both(action.cost, lang)}",
     ]
-    parts += [f"{say('word.risk', lang)}: {both(action.risk, lang)}", action.expect]
+    parts += [f"{say('word.risk', lang)}: {risk}", action.expect]
     out = [f"- {both(action.do, lang)} ({how}) — " + "; ".join(part for part in parts if part)]
     if action.command:
         out.append(f"    {action.command}")
