@@ -178,9 +178,9 @@ def _open(folder: Path, meta: Meta, resume: bool) -> dict[tuple[str, str, int], 
 
 def _answers(plan: Plan, shared: work.Bench, jobs: list[work.Job]) -> Iterator[Row]:
     if plan.jobs <= 1 or len(jobs) <= 2:
-        for job in jobs:
+        for some in work.batches(jobs):
             try:
-                yield work.work(shared, job)
+                yield from work.batch(shared, some)
             except ArmError as error:
                 raise RedRun(str(error)) from None
         return
@@ -188,10 +188,10 @@ def _answers(plan: Plan, shared: work.Bench, jobs: list[work.Job]) -> Iterator[R
     with ProcessPoolExecutor(
         max_workers=plan.jobs, mp_context=context, initializer=work.start, initargs=(plan.cases, plan.labels, plan.raw)
     ) as pool:
-        futures = [pool.submit(work.run, job) for job in jobs]
+        futures = [pool.submit(work.run, some) for some in work.batches(jobs)]
         try:
             for future in as_completed(futures):
-                yield future.result()
+                yield from future.result()
         except ArmError as error:
             raise RedRun(str(error)) from None
         finally:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from agent.diagnosis import Cause, Diagnosis, Link, Outcome, ProbeAdvice, Provenance
+from agent.sources import Gather
 from evals.schema import Label
 from knowledge.schema import Knowledge
 from tools.contract import Reading, Source
@@ -22,7 +23,8 @@ class ArmError(RuntimeError):
 
 class Task(Struct, kw_only=True):
     """One case to answer. ``label`` and ``labels`` (the whole set) are set for privileged arms only; ``majority`` learns
-    from the dev half. ``withheld``: the decisive files were taken away."""
+    from the dev half. ``withheld``: the decisive files were taken away.
+    ``gather``: readings of the world, taken before."""
 
     world: Path
     known: Knowledge
@@ -31,7 +33,7 @@ class Task(Struct, kw_only=True):
     withheld: bool = False
     label: Label | None = None
     labels: Sequence[Label] = ()
-    options: dict[str, str] = field(default_factory=dict)
+    gather: Gather | None = None
 
 
 class Answer(Struct, kw_only=True):
@@ -48,7 +50,8 @@ class Answer(Struct, kw_only=True):
 
 class Arm(Struct, kw_only=True):
     """A row of the arm table. ``privileged``: sees labels (self-checks). ``counterfactual``: run again without the
-    decisive files. ``models``: calls a model. ``reads``: opens the world (else none is copied)."""
+    decisive files. ``models``: calls a model. ``reads``: opens the world (else none is copied).
+    ``derived``: reasons over the same readings as other derived arms, which are taken once a world."""
 
     name: str
     says: str
@@ -58,6 +61,7 @@ class Arm(Struct, kw_only=True):
     counterfactual: bool = False
     models: bool = False
     reads: bool = True
+    derived: bool = False
 
 
 def plain(

@@ -1,7 +1,7 @@
 """Arms with a model. The product's own model access does the calls: it is looked up by name, so that evals run without
 it, and a scripted model can take its place.
 
-``agent.llm`` offers ``attach(env) -> None`` (hangs intake, probe order and narration on an env, from the environment's
+``agent.llm`` offers ``attach(env) -> Model | None`` (hangs intake, probe order and narration on an env, from the environment's
 ``INFERDX_MODEL``) and ``complete(prompt, schema) -> (data, tokens)`` (one schema-constrained answer).
 """
 
@@ -47,7 +47,12 @@ def seam(name: str) -> Any:
 
 def full(task: Task) -> Answer:
     """The product with a model: intake, order of probes, narration; verdict by code."""
-    attach: Callable[[Env], None] = seam("attach")
+    hang: Callable[[Env], Any] = seam("attach")
+
+    def attach(env: Env) -> None:
+        if hang(env) is None:
+            raise ArmError("no model is set: give INFERDX_MODEL and its base URL")
+
     return solve(task, task.known, sources_of(task.world), attach)
 
 
@@ -70,6 +75,13 @@ def _paste(world: Path, names: list[str]) -> str:
     return "\n".join(blocks)
 
 
+def _configured() -> None:
+    if "complete" not in _OVERRIDE:
+        settings = getattr(import_module(SEAM), "settings", None)
+        if settings is not None and settings() is None:
+            raise ArmError("no model is set: give INFERDX_MODEL and its base URL")
+
+
 def _ask(task: Task, names: list[str]) -> Answer:
     families = sorted(task.known.causes)
     listing = "\n".join(f"{f}: {task.known.causes[f].means}" for f in families)
@@ -77,7 +89,9 @@ def _ask(task: Task, names: list[str]) -> Answer:
         "An LLM inference server was observed as pasted below. Name the outcome, the one family of the list that is the "
         f"cause (none when there is no fault) and how sure you are.\n\nFamilies:\n{listing}\n\n{_paste(task.world, names)}"
     )
-    data, tokens = seam("complete")(prompt, _schema(families))
+    ask = seam("complete")
+    _configured()
+    data, tokens = ask(prompt, _schema(families))
     told = str(data.get("outcome"))
     outcome: Outcome = told if told in get_args(Outcome) else "undecidable"  # type: ignore[assignment]
     family = str(data.get("family", "none"))

@@ -32,6 +32,8 @@ def solve(task: Task, known: Knowledge, sources: Sources, attach: Attach | None 
     """One run of the product; ``attach`` may hang a model on the env."""
     watch = Stopwatch()
     env = make_env(sources, known=known, clock=watch)
+    if task.gather is not None:
+        env.gather = task.gather
     if attach is not None:
         attach(env)
     diagnosis, state = investigate(env)
@@ -43,7 +45,7 @@ def solve(task: Task, known: Knowledge, sources: Sources, attach: Attach | None 
         diagnosis=diagnosis,
         first_s=watch.first_finding(),
         probes_run=len(state.get("probes_run", [])),
-        again=again,
+        again=again if task.gather is None else None,
         **model_use(diagnosis),
     )
 
@@ -118,13 +120,19 @@ def without_layer(layer: str) -> Callable[[Task], Answer]:
 ARMS = [
     Arm(name="rules-only", says="the product with no model", answer=rules_only, counterfactual=True),
     Arm(name="closed-book", says="the product given the words of report.md and nothing else", answer=closed_book),
-    Arm(name="no-verify", says="the product without refuters, look-alikes and signs against", answer=no_verify),
-    Arm(name="no-knowledge", says="bare rule triggers of equal weight, no cards", answer=no_knowledge),
+    Arm(
+        name="no-verify",
+        says="the product without refuters, look-alikes and signs against",
+        answer=no_verify,
+        derived=True,
+    ),
+    Arm(name="no-knowledge", says="bare rule triggers of equal weight, no cards", answer=no_knowledge, derived=True),
     *(
         Arm(
             name=f"without:{layer}",
             says=f"the product without the rules of the {layer} layer",
             answer=without_layer(layer),
+            derived=True,
         )
         for layer in LAYERS
     ),

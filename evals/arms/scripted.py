@@ -43,4 +43,4 @@ def scripted(task: Task) -> Answer:
     return solve(task, task.known, sources_of(task.world), attach)
 
 
-ARMS = [Arm(name="scripted", says="the product with a scripted adversary as its model", answer=scripted)]
+ARMS = [Arm(name="scripted", says="the product with a scripted adversary as its model", answer=scripted, derived=True)]

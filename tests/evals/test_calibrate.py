@@ -68,7 +68,9 @@ def test_write_changes_two_lines_only(tmp_path: Path) -> None:
     path = tmp_path / "calibration.yaml"
     path.write_text('prior: -2.5\ncurve: [[0.1, 0.1]]\nbands: {a: 1}\nfitted_on: "x"\n')
     pairs, raw = _pairs(100, 0.7, 0.8)
-    meta = Meta(run="r", arms=["rules-only"], repeats={"rules-only": 1}, cases=[], set_hash="abc", knowledge="k", inferdx="0")
+    meta = Meta(
+        run="r", arms=["rules-only"], repeats={"rules-only": 1}, cases=[], set_hash="abc", knowledge="k", inferdx="0"
+    )
     finished = Finished(meta=meta, rows=[], cases={}, folder=tmp_path)
     calibrate.write(calibrate.fit(pairs, raw), finished, "2026-01-01", path)
     lines = path.read_text().splitlines()

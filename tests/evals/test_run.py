@@ -144,3 +144,24 @@ def test_arm_names() -> None:
     assert [a.name for a in expand(["rules-only", "baselines", "rules-only"])].count("rules-only") == 1
     with pytest.raises(ValueError, match="oracle"):
         expand(["orakel"])
+
+
+def test_derived_arms_read_a_world_once_and_say_the_same(
+    three: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+    real = work.gatherer
+
+    def count(sources, context):  # type: ignore[no-untyped-def]
+        reads.extend(sources.paths)
+        return real(sources, context)
+
+    monkeypatch.setattr(work, "gatherer", count)
+    done = run(plan(three, tmp_path / "r", "rules-only", "scripted", "no-verify", repeat=2))
+    assert len(reads) == 3
+    assert done.meta.repeats == {"rules-only": 2, "scripted": 1, "no-verify": 1}
+    by_arm = {arm: {r.case: r.digest for r in done.rows if r.arm == arm} for arm in done.meta.arms}
+    assert by_arm["rules-only"] == by_arm["scripted"]
+    again = [r for r in done.rows if r.arm == "rules-only" and r.repeat == 1]
+    assert {r.case: r.digest for r in again} == by_arm["rules-only"]
+    assert all(r.claims == 0 for r in again)
