@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# Facts that say what a page was instead of metrics: an answer on these alone examined nothing.
+_INPUT_ONLY = {"metrics.unusable", "metrics.html_page", "metrics.empty_page", "metrics.other_exporter"}
+
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     """Options of both commands; ``demo`` takes no sources."""
@@ -49,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from agent.sources import Sources, moment, parse_slo, seconds, split_args
     from knowledge.loader import KnowledgeError
     from tools.contract import Context
+    from tools.intake.collect import parts_of
 
     try:
         if args.command == "demo":
@@ -69,8 +73,12 @@ def run(args: argparse.Namespace) -> int:
                 )
             context = Context(slo=parse_slo(args.slo))
             baseline = [Path(args.baseline)] if args.baseline else None
-            if baseline and not baseline[0].exists():
-                return _usage(f"{args.baseline}: no such baseline folder")
+            for bad in parts_of(baseline or [])[1]:
+                if bad.severity == "error":
+                    return _usage(f"baseline {bad.line()}")
+        for folder in args.knowledge:
+            if not Path(folder).is_dir():
+                return _usage(f"knowledge {folder}: no such folder; check the path")
         known = site_knowledge([Path(p) for p in args.knowledge])
     except (ValueError, KnowledgeError) as error:
         return _usage(str(error))
@@ -83,10 +91,12 @@ def run(args: argparse.Namespace) -> int:
     if args.command == "demo" and not (args.json or args.md):
         print("A recorded incident: vLLM 0.32, 137 requests in 42 s, users wait half a minute for a first token.\n")
     _show(diagnosis, args)
-    nothing = not diagnosis.evidence or all(e.status != "ok" for e in diagnosis.evidence)
+    nothing = all(e.status != "ok" or e.fact in _INPUT_ONLY for e in diagnosis.evidence)
     if nothing and any(p.severity == "error" for p in diagnosis.problems):
         for problem in diagnosis.problems if (args.json or args.md) else []:
-            print(f"inferdx: {problem.ref}: {problem.what}", file=sys.stderr)
+            print(
+                f"inferdx: {problem.ref}: {problem.what}" + (f"; {problem.do}" if problem.do else ""), file=sys.stderr
+            )
         return 3
     return diagnosis.exit_code()
 

@@ -20,6 +20,7 @@ class Part(Struct, kw_only=True):
 
     ``line0``: line offset of a block inside ``parent``. ``kind``: what the router decided (``metrics``, ``log`` …).
     ``time``: Unix seconds at which it was captured, when known. ``hint``: a fence's language or a caller's word.
+    ``cut``: why reading ended before the end, set while reading; empty as long as nothing went wrong.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Part(Struct, kw_only=True):
     line0: int = 0
     time: float | None = None
     group: str = ""
+    cut: str = ""
 
     def size(self) -> int:
         """Bytes as stored (compressed size for ``.gz``)."""
@@ -49,11 +51,15 @@ class Part(Struct, kw_only=True):
 
     def head(self, size: int = 65536) -> bytes:
         """First bytes after decompression; what could be read when the stream is cut."""
+        out = bytearray()
         try:
             with self.open() as stream:
-                return stream.read(size)
-        except (OSError, EOFError, zlib.error):
-            return b""
+                # read1, not read: a cut stream raises at its end, and what came before must not go with it.
+                while len(out) < size and (chunk := stream.read1(size - len(out))):  # type: ignore[attr-defined]
+                    out += chunk
+        except (OSError, EOFError, zlib.error) as error:
+            self.cut = _why(error)
+        return bytes(out)
 
     def encoding(self) -> str:
         """From the byte-order mark, or from the NUL pattern of UTF-16 without one; UTF-8 otherwise."""
@@ -100,8 +106,8 @@ class Part(Struct, kw_only=True):
                     yield number + self.line0, text.lstrip("\ufeff") if number == 1 else text
                     if limit and number >= limit:
                         return
-        except (OSError, EOFError, zlib.error):
-            return
+        except (OSError, EOFError, zlib.error) as error:
+            self.cut = _why(error)
 
     def text(self, limit: int = 4 << 20) -> str:
         """Whole text up to ``limit`` bytes, for formats that must be parsed at once."""
@@ -115,5 +121,12 @@ class Part(Struct, kw_only=True):
                 while stream.read(1 << 20):
                     pass
         except (OSError, EOFError, zlib.error) as error:
-            return f"compressed data is cut or damaged ({type(error).__name__})"
+            return _why(error)
         return ""
+
+
+def _why(error: Exception) -> str:
+    """One clause for people: the system's own words where it refused, else what is wrong with the data."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read ({error.strerror})"
+    return f"compressed data is cut or damaged ({type(error).__name__})"

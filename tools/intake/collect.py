@@ -76,6 +76,7 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
         for kind in sorted(groups, key=lambda k: (k in _LATE, k)):
             known = _with_known(context, readings) if kind in _LATE else context
             result = _run(kind, groups[kind], known)
+            problems.extend(_cut(kind, groups[kind]))
             readings.extend(structs.replace(r, via=kind) for r in result.readings)
             problems.extend(result.problems)
             todo.extend(result.nested)
@@ -115,7 +116,8 @@ def _kind(part: Part, problems: list[Problem]) -> str:
         )
         return ""
     if kind == "empty":
-        problems.append(Problem(ref=part.name, what="empty file", do="record it again", severity="error"))
+        what = part.cut or "empty file"
+        problems.append(Problem(ref=part.name, what=what, do="record or copy it again", severity="error"))
         return ""
     if kind == "binary":
         what = "binary data of no known kind"
@@ -123,7 +125,17 @@ def _kind(part: Part, problems: list[Problem]) -> str:
             Problem(ref=part.name, what=what, do="export it as text, CSV, JSON or .sqlite", severity="error")
         )
         return ""
+    if kind == "report" and part.head(512).lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
+        what = "an HTML page (a proxy's error page?), read as plain words"
+        do = "for metrics scrape the engine's own /metrics; of a web page give its text"
+        problems.append(Problem(ref=part.name, what=what, do=do))
     return kind
+
+
+def _cut(kind: str, parts: list[Part]) -> list[Problem]:
+    """Inputs whose end could not be read. Metrics and log readers name their own."""
+    do = "kept what came before; copy it again"
+    return [Problem(ref=p.name, what=p.cut, do=do) for p in parts if p.cut and kind not in ("metrics", "log")]
 
 
 def _run(kind: str, parts: list[Part], context: Context) -> ReadResult:

@@ -56,7 +56,8 @@ def reader(kind: str) -> Read:
 def classify(part: Part) -> str:
     """The kind whose sniffer is surest; ``report`` for text nobody claims; ``binary`` for what is no text."""
     head_bytes = part.head(65536)
-    if not head_bytes and part.size() == 0:
+    if len(head_bytes) < 65536 and not head_bytes.strip():
+        part.size()  # raises for a file that is gone
         return "metrics" if part.name.endswith((".prom", ".prom.gz")) else "empty"
     head = head_bytes.decode(part.encoding().removesuffix("-le").removesuffix("-be"), "replace")
     best, score = "report", 0.05

@@ -10,6 +10,7 @@ from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.metrics.exposition import Page, parse_page
 from tools.metrics.facts import compute
 from tools.metrics.series import Ref, SeriesSet
+from tools.metrics.sniff import FAILED
 from tools.part import Part
 
 _ASK = "scrape the engine's own /metrics (same port as its API)"
@@ -71,7 +72,7 @@ def _page(part: Part, result: ReadResult) -> Page | None:
         return None
     page = parse_page(part.lines())
     cut = part.is_cut()
-    if cut:
+    if cut and page.good:
         result.problems.append(Problem(ref=name, what=cut, do="kept the lines before the cut"))
     if page.html:
         what = "an HTML page (a proxy's error page?), not metrics"
@@ -86,7 +87,7 @@ def _page(part: Part, result: ReadResult) -> Page | None:
         )
         return None
     if page.good == 0:
-        what = "no metric in it" if page.bad else "empty page"
+        what = cut or ("no metric in it" if page.bad else _said(part))
         do = "the server was down or the scrape failed; scrape again" if not page.bad else _ASK
         result.problems.append(Problem(ref=name, what=what, do=do, severity="error"))
         result.readings.append(
@@ -120,6 +121,12 @@ def _page(part: Part, result: ReadResult) -> Page | None:
             )  # fmt: skip
         return None
     return page
+
+
+def _said(part: Part) -> str:
+    """An empty page, with the reason that the recording script left in it."""
+    first = next((line for _, line in part.lines(1)), "")
+    return f"empty page ({first.lstrip('# ')[:100]})" if first.startswith(FAILED) else "empty page"
 
 
 def _index(part: Part, result: ReadResult) -> dict[str, float]:

@@ -8,6 +8,7 @@ _SERIES = re.compile(
     r"^(?:ray_)?(?:vllm[:_]|sglang[:_]|tgi_|process_|http_request|python_|llamacpp:)[a-z0-9_:]+(?:\{|\s)", re.M
 )
 _ANY = re.compile(r"^[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^}\n]*\})? +[-+0-9.eENaInf]+(?: \d+)?$", re.M)
+FAILED = "# SCRAPE FAILED"  # what recording scripts leave where the server did not answer
 _TYPE = re.compile(r"^# (?:TYPE|HELP|UNIT) \S+", re.M)
 _NAME = re.compile(r"\.(?:prom|metrics)(?:\.gz)?$|(?:^|/)metrics[-_.]?\d*\.(?:txt|prom)", re.I)
 
@@ -18,6 +19,8 @@ def sniff(name: str, head: str) -> float:
         return 0.95
     if '"resultType"' in head[:6000] and '"status"' in head[:6000]:
         return 0.95
+    if head.startswith(FAILED):
+        return 0.97
     hits = len(_SERIES.findall(head[:20000]))
     if hits >= 2 and len(_ANY.findall(head[:20000])) >= 2:
         return 0.97
