@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agent.chat import replies
@@ -77,12 +76,9 @@ def whatif(session: Session, changes: dict[str, str]) -> list[str]:
     """Predicted effect of settings from the roofline, with what is missing when it cannot be computed."""
     if not changes:
         return ["/whatif max_num_seqs=64 kv_cache_dtype=fp8 …"]
-    try:
-        predict = import_module("agent.predict").predict
-    except ModuleNotFoundError:
-        typed = " ".join(f"--set {k}={v}" for k, v in changes.items())
-        return [f"not computed from a thread by this build; type the figures: inferdx whatif --model M --gpu G {typed}"]
-    return list(predict(session.known, session.diagnosis, changes, session.lang))
+    from agent.predict import predict
+
+    return predict(session.known, session.diagnosis, changes, session.lang)
 
 
 def readings(d: Diagnosis, words: str, prefix: str = "") -> list[str]:
@@ -151,7 +147,29 @@ def answer(session: Session, question: str, config: Any) -> list[str]:
         )
     if out:
         return [f"{out[0].title}: {out[0].because} {''.join(f'[{i}]' for i in out[0].evidence)}".rstrip()]
-    return readings(d, question) or explain(session, " ".join(_QUESTION.sub(" ", question).split()) or question)
+    return (
+        _state_of(session, d, question)
+        or readings(d, question)
+        or explain(session, " ".join(_QUESTION.sub(" ", question).split()) or question)
+    )
+
+
+def _state_of(session: Session, d: Diagnosis, question: str) -> list[str]:
+    """A cause that is neither led nor listed: what its rules say, with the evidence that cleared them."""
+    from knowledge.schema import both
+
+    out: list[str] = []
+    for family, card in session.known.families.items():
+        title = both(card.title, session.lang)
+        if _mentions(question, family, title):
+            rows = [r for r in d.rules if r.family == family]
+            counts = {state: sum(r.state == state for r in rows) for state in ("fired", "clear", "missing_input")}
+            ids = dict.fromkeys(i for r in rows if r.state == "clear" for i in r.evidence)
+            told = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+            out.append(f"{title}: {told or 'no rule applies'} {''.join(f'[{i}]' for i in list(ids)[:4])}".rstrip())
+            need = dict.fromkeys(f for r in rows if r.state == "missing_input" for f in r.missing)
+            out += [f"  missing: {', '.join(list(need)[:5])}"] if need else []
+    return out[:6]
 
 
 def _mentions(question: str, family: str, title: str) -> bool:

@@ -223,7 +223,7 @@ def changed(before: Diagnosis | None, now: Diagnosis) -> list[str]:
         out.append(f"leading cause: {old.title if old else 'none'} → {new.title if new else 'none'}")
     elif old and new and abs(old.confidence - new.confidence) >= 0.02:
         out.append(f"{new.title}: {old.confidence:.0%} → {new.confidence:.0%}")
-    added = len(now.evidence) - len(before.evidence)
+    added = sum(e.status == "ok" for e in now.evidence) - sum(e.status == "ok" for e in before.evidence)
     if added > 0:
         out.append(f"{added} new readings")
     return out

@@ -44,7 +44,7 @@ def merge(before: list[Row], after: list[Row]) -> list[Row]:
     for row in before:
         now = fresh.pop(_key(row), None)
         if now is None:
-            out.append({**row, "status": "no_data", "caveats": [GONE]})
+            out.append(row if GONE in row.get("caveats", ()) else _gone(row))
         else:
             final[now["id"]] = row["id"]
             out.append({**now, "id": row["id"]})
@@ -52,6 +52,12 @@ def merge(before: list[Row], after: list[Row]) -> list[Row]:
         final[row["id"]] = f"E{len(out) + 1}"
         out.append({**row, "id": final[row["id"]]})
     return [_pointed(row, final) if row.get("status", "ok") == "ok" else row for row in out]
+
+
+def _gone(row: Row) -> Row:
+    # The method changes too: the ledger takes an equal reading, should it come again, as a new row and not as this one.
+    method = f"{row.get('method', '')} ({GONE})".strip()
+    return {**row, "status": "no_data", "method": method, "caveats": [GONE]}
 
 
 def _computed(row: Row) -> bool:
