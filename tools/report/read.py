@@ -8,6 +8,7 @@ from tools.contract import Context, Problem, Reading, ReadResult
 from tools.part import Part
 from tools.report import document, emit, pairs, said, shapes, sweeps, worded
 from tools.report.concepts import match
+from tools.report.counts import counts
 from tools.report.document import Document
 from tools.report.observe import Observation
 from tools.report.pairs import Pair
@@ -26,7 +27,9 @@ def read(parts: list[Part], context: Context) -> ReadResult:
         out.nested.extend(doc.nested)
         found = _pairs(doc)
         differences.extend((part.name, pair) for pair in found)
-        out.readings.extend(_readings(doc, found))
+        mine = list(_readings(doc, found))
+        out.readings.extend(mine)
+        out.readings.extend(counts(part.name, doc.lines, {r.fact for r in mine}))
         for item in doc.found:
             item.part = part.name
         everything.extend(doc.found)

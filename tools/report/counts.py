@@ -1,0 +1,36 @@
+"""Counts that stand before their noun: "240 requests waiting", "16 running", "排队 240". The tables read the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tools.contract import Reading, Source
+
+_EN = re.compile(
+    r"(?<![\w.:,/=-])(?P<n>\d{1,6})\+?\s+(?:(?:more|other)\s+)?(?:(?:requests?|reqs?|sequences?|seqs?)\s+)?(?:(?:are|were|is|sit|in|still)\s+)*"
+    r"(?:(?P<waiting>waiting|queued|pending|in queue)|(?P<running>running|in flight))\b(?!\s*(?:[:=]|instances?|replicas?|seconds?|min))",
+    re.I,
+)
+_ZH = re.compile(
+    r"(?:(?P<waiting>排队|等待)|(?P<running>运行中?))(?:的?请求)?(?:数|队列)?(?:为|有|达|约|:|：)?\s*(?P<n>\d{1,6})\s*(?:个|条|请求)"
+)
+_FACTS = {"waiting": ("said.waiting", "queue.waiting.max"), "running": ("said.running", "queue.running.max")}
+
+
+def counts(ref: str, lines: Iterable[tuple[int, str]], have: set[str]) -> Iterator[Reading]:
+    """``said.waiting``/``said.running`` and the queue facts for the first such count; facts in ``have`` are left alone.
+
+    One count said is the highest anybody named, not a series: only ``.max`` facts are given.
+    """
+    done = set(have)
+    for number, line in lines:
+        for found in (*_EN.finditer(line), *_ZH.finditer(line)):
+            kind = "waiting" if found["waiting"] else "running"
+            said, fact = _FACTS[kind]
+            if said in done:
+                continue
+            done.add(said)
+            source = Source(kind="words", ref=ref, line=number, span=found[0])
+            for name in (said, fact):
+                yield Reading(fact=name, value=float(found["n"]), source=source, method="a count somebody states")
