@@ -93,9 +93,11 @@ class Ledger:
 
     def get(self, evidence_id: str) -> Evidence | None:
         """Evidence by id."""
-        if evidence_id[:1] == "E" and evidence_id[1:].isdigit() and 0 < int(evidence_id[1:]) <= len(self._items):
-            return self._items[int(evidence_id[1:]) - 1]
-        return None
+        digits = evidence_id[1:]
+        # A model may write any text here: superscripts are digits to str.isdigit, and int() refuses very long numbers.
+        if evidence_id[:1] != "E" or not digits.isascii() or not digits.isdigit() or len(digits) > 12:
+            return None
+        return self._items[int(digits) - 1] if 0 < int(digits) <= len(self._items) else None
 
     def of(self, fact: str) -> list[Evidence]:
         """All usable evidence of a fact, in the order it came."""
