@@ -11,14 +11,17 @@ from evals.schema import Label
 from evals.scorers import m01_family
 from evals.scorers.base import Measure, Pair, rate
 
+# A label names one symptom, a world often shows two names of the same: few tokens per second is told as TPOT or as
+# throughput, a failing server as errors, a crash or no progress. The strict variant takes the label's word.
+SAME = {"tpot": "slow tokens", "throughput": "slow tokens", "errors": "failing", "crash": "failing", "hang": "failing"}
 
-def on_path(label: Label, chain: list[tuple[str, str]]) -> bool:
+
+def on_path(label: Label, chain: list[tuple[str, str]], *, strict: bool = False) -> bool:
     """Whether the states told occur in the label's chain in its order, starting with the root side, with one edge or more.
 
     The root side is the label's first state, its main family, or an accepted alternative (which stands in its place).
     """
-    truth = [state for _, state in label.chain]
-    told = [state for _, state in chain]
+    truth, told = ([_name(step, strict) for step in steps] for steps in (label.chain, chain))
     if len(told) < 2 or len(truth) < 2:
         return False
     main = truth.index(label.main()) if label.main() in truth else 0
@@ -41,12 +44,25 @@ def on_path(label: Label, chain: list[tuple[str, str]]) -> bool:
     return True
 
 
+def _name(step: tuple[str, str], strict: bool) -> str:
+    layer, state = step
+    return SAME.get(state, state) if layer == "symptom" and not strict else state
+
+
 def score(label: Label, row: Row) -> float | None:
     """1 when M1 holds and the chain is on the label's path."""
     first = m01_family.score(label, row)
     if first is None:
         return None
     return float(first == 1.0 and row.said is not None and on_path(label, row.said.chain))
+
+
+def strict(label: Label, row: Row) -> float | None:
+    """The same with the label's own word for the symptom."""
+    first = m01_family.score(label, row)
+    if first is None:
+        return None
+    return float(first == 1.0 and row.said is not None and on_path(label, row.said.chain, strict=True))
 
 
 def without_symptom(label: Label, row: Row) -> float | None:
@@ -67,6 +83,7 @@ def measure(pairs: Sequence[Pair]) -> list[Measure]:
     met = gap <= 0.08 + 1e-9 if whole.n else None
     return [
         whole,
+        rate("M6.strict", "… with the label's own word for the symptom", pairs, strict),
         rate("M6.causes", "… judged without the symptom at its end", pairs, without_symptom),
         Measure(id="M6.gap", name="M1 − M6", value=gap, n=whole.n, target="≤ 0.08", met=met, unit="difference"),
     ]

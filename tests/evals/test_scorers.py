@@ -142,6 +142,7 @@ def test_m5b_counts_a_series_of_scrapes_once() -> None:
         ([("application", "unbounded_output"), ("symptom", "tpot")], True),
         ([("memory", "kv_cache_exhausted"), ("symptom", "tpot")], True),
         ([("memory", "kv_cache_exhausted"), ("application", "unbounded_output"), ("symptom", "tpot")], False),
+        ([("application", "unbounded_output"), ("symptom", "throughput")], True),
         ([("application", "unbounded_output"), ("symptom", "ttft")], False),
         ([("application", "unbounded_output")], False),
         ([("scheduling", "overload"), ("memory", "kv_cache_exhausted"), ("symptom", "tpot")], False),
@@ -157,6 +158,8 @@ def test_m6_needs_m1_and_can_leave_the_symptom_out() -> None:
     said = row("c", "incident", cause("sequence_limit"), chain=[("scheduling", "sequence_limit"), ("symptom", "tpot")])
     assert m06_path.score(LABEL, said) == 0.0
     assert m06_path.without_symptom(LABEL, said) == 1.0
+    slow = make_label("case-0001", chain=[("scheduling", "sequence_limit"), ("symptom", "throughput")])
+    assert (m06_path.score(slow, said), m06_path.strict(slow, said)) == (1.0, 0.0)
     wrong = row("c", "incident", cause("overload"), chain=[("scheduling", "sequence_limit"), ("symptom", "ttft")])
     assert m06_path.score(LABEL, wrong) == 0.0
 
