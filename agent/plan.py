@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.belief import Hypothesis, calibration
 from agent.diagnosis import ProbeAdvice, RuleResult
-from knowledge.schema import Knowledge, Probe, both
+from knowledge.schema import Knowledge, Probe, Text, both
 from tools.view import Ledger
 
 _COST = {"none": 1.0, "low": 1.5, "medium": 3.0, "high": 6.0}
@@ -17,6 +17,27 @@ _NEEDED = (
     "requests.finished.count",
 )
 MAX_PROBES = 6
+# Below this confidence a lead is not worth a probe of its own before the vital signs are known.
+WEAK_LEAD = 0.3
+VITAL_SIGNS = Probe(
+    id="vital-signs",
+    ask=Text(
+        en="Two metrics pages, 30 s apart, while it hurts; with the launch command and the server log if they are at hand",
+        zh="故障期间间隔 30 秒抓取两次 metrics；如有启动命令与服务日志请一并提供",
+    ),
+    command="curl -s http://HOST:PORT/metrics > metrics-000.prom; sleep 30; curl -s http://HOST:PORT/metrics > "
+    "metrics-001.prom; inferdx diagnose metrics-00*.prom",
+    cost="none",
+    yields=list(_NEEDED),
+    if_true=Text(
+        en="waiting above 0: KV usage tells a full cache from a cap; waiting 0 with late tokens: prefill, host or client",
+        zh="waiting 大于 0：看 KV 占用区分缓存满与上限；waiting 为 0 而 token 慢：预填充、主机或客户端",
+    ),
+    if_false=Text(
+        en="no page: the server is down, or this is not its port; read the log",
+        zh="无页面：服务未运行或端口不对；看日志",
+    ),
+)
 
 
 def _cost(text: str) -> float:
@@ -32,7 +53,8 @@ def enumerate_probes(
 ) -> list[ProbeAdvice]:
     """Probes of the leading hypotheses, then readings that would settle most undecided rules. Best first."""
     table: dict[str, ProbeAdvice] = {}
-    leads = [h for h in found if h.outcome == "incident" and not h.refuted][:5]
+    leads = [h for h in found if h.outcome == "incident" and not h.refuted and h.confidence >= calibration().lead_at]
+    leads = leads[:5]
     for h in leads:
         card = known.families.get(h.family)
         probes = [p for rule in h.rules for p in rule.probes] + (card.probes if card else [])
@@ -43,6 +65,8 @@ def enumerate_probes(
                 continue
             gain = doubt * (1.6 if probe.id in wanted else 1.0) * (1.4 if probe.kind == "control_run" else 1.0)
             _add(table, probe, h.family, gain / (_cost(probe.cost) * (1 + 0.15 * rank)), lang)
+    if all(h.confidence < WEAK_LEAD for h in leads) and any(ledger.value(f) is None for f in _NEEDED[:3]):
+        _add(table, VITAL_SIGNS, "", 1.0, lang)
     for fact, weight in _wanted_facts(known, found, results).items():
         definition = known.facts.get(fact)
         if definition is None or definition.get is None or ledger.value(fact) is not None:
