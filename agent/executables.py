@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.deployment import evidence_ids, figures, measured_of, request_of
 from agent.state import Executable
-from tools.contract import Reading
+from tools.contract import Reading, Source
 from tools.view import Ledger
 
 YIELDS = [
@@ -23,7 +23,7 @@ def executables(ledger: Ledger) -> list[Executable]:
 
 
 def roofline(ledger: Ledger) -> list[Reading]:
-    """Floors of this deployment, and what was measured against them. Refusals raise: a failed probe is no evidence."""
+    """Floors of this deployment, and what was measured against them; of a deployment it cannot size, the figure it lacks."""
     from tools.roofline.checks import Measured, compare
     from tools.roofline.facts import comparison_readings, estimate_readings, model_readings
     from tools.roofline.floors import estimate
@@ -31,13 +31,13 @@ def roofline(ledger: Ledger) -> list[Reading]:
 
     request, origin = request_of(ledger)
     if not isinstance(request, Request):
-        raise ValueError(request.line())
+        # Unknown to the table is a gap to name (its config.json fills it), not a failure of the probe.
+        source = Source(kind="computed", ref="tools.roofline", inputs=evidence_ids(ledger, origin.values()))
+        return [Reading(fact="roofline.missing_input", value=[request.field], source=source, method=request.line())]
     result = estimate(request)
     inputs = evidence_ids(ledger, origin.values())
     out = estimate_readings(result, inputs, printed_kv_tokens=ledger.num("log.kv_cache.tokens"))
     if ledger.value("model.name") is None:
-        from tools.contract import Source
-
         source = Source(kind="computed", ref="tools.roofline", inputs=evidence_ids(ledger, [origin["model"]]))
         out += model_readings(request.model, source)
     seen, facts = measured_of(ledger)

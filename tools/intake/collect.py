@@ -73,6 +73,9 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
             kinds[part.name] = kind
             groups.setdefault(kind, []).append(part)
         todo = []
+        mixed = [p for p in groups.get("metrics", []) if _GPU_SERIES in p.head(262144)]
+        if mixed:
+            groups.setdefault("gpu", []).extend(mixed)
         for kind in sorted(groups, key=lambda k: (k in _LATE, k)):
             known = _with_known(context, readings) if kind in _LATE else context
             result = _run(kind, groups[kind], known)
@@ -89,6 +92,8 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
     return readings, problems, kinds
 
 
+# One exporter page may carry the engine's and the GPU's series: both readers look at it.
+_GPU_SERIES = b"\nDCGM_FI_"
 _LATE = ("config",)
 _TOLD = ("report", "log", "config", "bench", "gpu", "host", "profile")
 
