@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent import fixtures as fx
 from knowledge import fixture_files
-from knowledge.lint_base import Book, close, read_book
+from knowledge.lint_base import Book, close, quick_book, read_book
 from knowledge.lint_rules import PREFIX
 from knowledge.loader import ROOT
 from knowledge.schema import Rule
@@ -42,7 +42,7 @@ def _target(args: argparse.Namespace, roots: list[Path]) -> Path:
 
 def fixtures(roots: list[Path], only: list[str]) -> int:
     """Run all fixtures, or those of the rules named; one line per failure."""
-    book = read_book([ROOT, *roots])
+    book = quick_book(roots)
     chosen = {key: items for key, items in book.fixtures.items() if not only or key in only}
     failures = fx.run(book.knowledge(), chosen)
     for failure in failures:
@@ -56,7 +56,7 @@ def mutate(roots: list[Path]) -> int:
     """Report changed conditions that no fixture notices; status 1 above 2 %."""
     from agent.mutants import check
 
-    book = read_book([ROOT, *roots])
+    book = quick_book(roots)
     report = check(book.knowledge(), book.fixtures)
     for survivor in report.survivors:
         print(survivor.line())
@@ -69,7 +69,7 @@ def mutate(roots: list[Path]) -> int:
 
 def fill(args: argparse.Namespace, roots: list[Path]) -> int:
     """Write fixtures for rules that lack some, or anew for the rules named. Hand-written ones are kept."""
-    book = read_book([ROOT, *roots])
+    book = quick_book(roots)
     unknown = [name for name in args.fill_fixtures if name not in book.rules]
     if unknown:
         return _say(f"no rule {unknown[0]}; {close(unknown[0], book.rules)}")
@@ -116,12 +116,12 @@ def write_fixtures(book: Book, rule: Rule, root: Path) -> Path:
 
 def new_rule(args: argparse.Namespace, roots: list[Path]) -> int:
     """Write a rule file to fill in, and the fixtures its conditions call for."""
-    book = read_book([ROOT, *roots])
+    book = quick_book(roots)
     cause = book.causes.get(args.family)
     if cause is None:
         return _say(f"--family {args.family or '…'}: {close(args.family, book.causes)}")
     if args.new_rule in book.rules:
-        return _say(f"rule {args.new_rule} exists in {book.file_of('rules', args.new_rule)}")
+        return _say(f"rule {args.new_rule} exists (inferdx explain {args.new_rule})")
     prefix = PREFIX[cause.layer]
     if not args.new_rule.startswith(prefix):
         return _say(f"a rule of the {cause.layer} layer is called {prefix}…")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from knowledge import fixture_files
-from knowledge.loader import KnowledgeError, read_yaml, yaml_files
+from knowledge.loader import ROOT, KnowledgeError, load, read_yaml, yaml_files
 from knowledge.schema import CauseDef, FactDef, Family, Fixture, Knowledge, Page, Rule, Signature
 
 KINDS: dict[str, Any] = {
@@ -104,6 +104,22 @@ def read_book(roots: list[Path], over: Book | None = None) -> Book:
                 book.where[kind, key] = name
         _fixtures(book, root)
     return book
+
+
+def quick_book(roots: list[Path]) -> Book:
+    """The shipped records from the loader's cache, and the given roots read over them.
+
+    For commands that need names and conditions only; a shipped file that cannot be read makes it :func:`read_book`.
+    """
+    try:
+        known = load()
+    except KnowledgeError:
+        return read_book([ROOT, *roots])
+    shipped = Book(roots=[ROOT])
+    for kind in (*KINDS, "causes"):
+        setattr(shipped, kind, dict(getattr(known, kind)))
+    _fixtures(shipped, ROOT)
+    return read_book(roots, over=shipped)
 
 
 def _name(root: Path, path: Path) -> str:

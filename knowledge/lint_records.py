@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from knowledge.lint_base import Book, close
 from knowledge.lint_rules import ENGINES
@@ -13,6 +14,15 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$")
 _NUMERIC = frozenset({"max", "min", "sum", "mean"})
 # A group that repeats and ends in a repetition: (a+)+, (\w*)* … the shapes that backtrack exponentially.
 _RUNAWAY = re.compile(r"\((?:\?:|\?P<\w+>)?(?:\\?[\w.]|\[[^\]]*\])[+*]\)[+*]")
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str] | str:
+    """The pattern, or why it does not compile. Kept: the module's own cache is smaller than the signatures are many."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        return str(error)
 
 
 def check(book: Book) -> None:
@@ -44,10 +54,9 @@ def _fact(book: Book, fact: FactDef) -> None:
 def _signature(book: Book, item: Signature) -> None:
     if item.fact not in book.facts:
         book.add("signatures", item.id, f"yields unknown fact {item.fact}", close(item.fact, book.facts))
-    try:
-        pattern = re.compile(item.pattern)
-    except re.error as error:
-        book.add("signatures", item.id, f"the pattern does not compile: {error}", "mend the regular expression")
+    pattern = _compiled(item.pattern)
+    if isinstance(pattern, str):
+        book.add("signatures", item.id, f"the pattern does not compile: {pattern}", "mend the regular expression")
         return
     if item.group and item.group not in pattern.groupindex:
         book.add("signatures", item.id, f"no group named {item.group} in the pattern", "name the group (?P<…>)")

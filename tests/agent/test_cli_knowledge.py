@@ -143,7 +143,7 @@ def test_fixtures_are_refilled_and_hand_written_ones_stay(capsys: pytest.Capture
         (["--new-rule", "SCH-x"], "--family"),
         (["--new-rule", "SCH-x", "--family", "overlod"], "did you mean overload?"),
         (["--new-rule", "MEM-x", "--family", "overload"], "is called SCH-"),
-        (["--new-rule", "SCH-queue-grows", "--family", "overload"], "exists in"),
+        (["--new-rule", "SCH-queue-grows", "--family", "overload"], "exists (inferdx explain SCH-queue-grows)"),
         (["--fill-fixtures", "SCH-queue-grow"], "did you mean SCH-queue-grows?"),
         (["--knowledge", "no-such-folder"], "no such folder"),
     ],
