@@ -13,10 +13,14 @@ Step = Callable[[Ledger], list[Reading]]
 
 
 def computed(
-    fact: str, value: Any, method: str, ledger: Ledger, *inputs: str, caveats: tuple[str, ...] = ()
+    fact: str, value: Any, method: str, ledger: Ledger, *inputs: str | Evidence, caveats: tuple[str, ...] = ()
 ) -> Reading:
-    """A reading whose sources are other facts: evidence ids of the inputs stand in ``source.inputs``."""
-    ids = tuple(dict.fromkeys(i for name in inputs for i in ledger.ids(name)))
+    """A reading whose sources are other facts: evidence ids of the inputs stand in ``source.inputs``.
+
+    An input is a fact's name, or the evidence itself where it is not what the ledger combines the fact to.
+    """
+    behind = ((x.id,) if isinstance(x, Evidence) else ledger.ids(x) for x in inputs)
+    ids = tuple(dict.fromkeys(i for row in behind for i in row))
     if isinstance(value, float):
         value = round(value, 6)
     return Reading(fact=fact, value=value, source=Source(kind="computed", inputs=ids), method=method, caveats=caveats)
@@ -259,15 +263,15 @@ def client_against_server(ledger: Ledger) -> list[Reading]:
             continue
         seconds = client.value / 1000
         method = f"client {seconds * 1000:.0f} ms, server {server * 1000:.0f} ms"
-        out.append(computed(f"client.{name}", seconds / server, method, ledger, theirs, ours))
+        out.append(computed(f"client.{name}", seconds / server, method, ledger, client, ours))
         if "p50" not in name:
             extra = name.replace("over_server", "extra_s")
-            out.append(computed(f"client.{extra}", seconds - server, method, ledger, theirs, ours))
+            out.append(computed(f"client.{extra}", seconds - server, method, ledger, client, ours))
     return out
 
 
 _FAILURES = (
-    ("bench.timed_out", re.compile(r"time[d_ ]?-?out|deadline", re.I)),
+    ("bench.timed_out", re.compile(r"timed?[-_ ]?out|deadline", re.I)),
     ("bench.refused", re.compile(r"refused|cannot connect|connect call failed|connection reset by peer", re.I)),
 )
 

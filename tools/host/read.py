@@ -6,6 +6,7 @@ process may use, the share it takes there, and CPU quota throttling.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -15,8 +16,10 @@ from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.part import Part
 
 _STEP = re.compile(r"^#?\s*(?:t=(\d+(?:\.\d+)?)s\b|top - |Average:|Linux )")
-_CORE = re.compile(r"^cpu\d+\s+usr=([\d.]+)%\s+sys=([\d.]+)%\s+idle=([\d.]+)%.*?(?:steal=([\d.]+)%)?$")
+_CORE = re.compile(r"^cpu\d+\s+usr=[\d.]+%\s+sys=[\d.]+%\s+idle=([\d.]+)%.*?(?:steal=([\d.]+)%)?$")
 _REST = re.compile(r"^\(rest of machine\)\s+([\d.]+)")
+# Four digits: Linux has at most 8192 CPUs, and a longer range would only cost memory.
+_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 _LOAD = re.compile(r"loadavg=([\d.]+)|load average: ([\d.]+)")
 _SELF = {"load-client", "other", "(rest of machine)", "top", "pidstat", "ps", "sh", "bash"}
 ROLES = {
@@ -68,7 +71,7 @@ def samples(part: Part) -> Iterator[Sample]:
             current = Sample(float(step[1] or 0), line=number)
             load = _LOAD.search(line)
             if load:
-                current.load = float(load[1] or load[2])
+                current.load = _float(load[1] or load[2])
             continue
         if "%CPU" in line and re.search(r"process|command|cmd", line, re.I):
             columns = line.split()
@@ -78,11 +81,10 @@ def samples(part: Part) -> Iterator[Sample]:
         core = _CORE.match(line)
         rest = _REST.match(line)
         if core:
-            current.idle.append(float(core[3]))
-            if core[4]:
-                current.steal.append(float(core[4]))
+            current.idle.extend(_finite(core[1]))
+            current.steal.extend(_finite(core[2]))
         elif rest:
-            current.rest = float(rest[1])
+            current.rest = _float(rest[1])
         elif columns and line.strip():
             row = _row(columns, line, number)
             if row:
@@ -98,32 +100,39 @@ def _row(columns: list[str], line: str, number: int) -> Row | None:
         return None
     table = dict(zip([c.lower() for c in columns], cells, strict=True))
     name = table.get("process") or table.get("command") or table.get("cmd") or ""
-    try:
-        return Row(
-            name.strip(),
-            float(table["%cpu"]),
-            number,
-            _float(table.get("rss_mib")),
-            _float(table.get("nvcsw/s") or table.get("nvcswch/s")),
-            table.get("cpus", ""),
-        )
-    except (KeyError, ValueError):
+    cpu = _float(table.get("%cpu"))
+    if cpu is None:
         return None
+    return Row(
+        name.strip(),
+        cpu,
+        number,
+        _float(table.get("rss_mib")),
+        _float(table.get("nvcsw/s") or table.get("nvcswch/s")),
+        table.get("cpus", ""),
+    )
 
 
 def _float(text: str | None) -> float | None:
+    """A finite number, or ``None``: a cell of ``nan`` or ``1.2.3`` is no measurement."""
     try:
-        return float(text) if text is not None else None
+        value = float(text or "")
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
+
+
+def _finite(text: str | None) -> list[float]:
+    value = _float(text)
+    return [] if value is None else [value]
 
 
 def _cpus(text: str) -> frozenset[int]:
     out: set[int] = set()
     for piece in text.split(","):
-        low, _, high = piece.partition("-")
-        if low.isdigit():
-            out.update(range(int(low), int(high if high.isdigit() else low) + 1))
+        found = _RANGE.fullmatch(piece.strip())
+        if found:
+            out.update(range(int(found[1]), int(found[2] or found[1]) + 1))
     return frozenset(out)
 
 
