@@ -6,7 +6,7 @@ from agent.belief import Hypothesis
 from agent.diagnosis import ActionAdvice
 from agent.screen import tree, version_applies
 from knowledge.logic import ConditionError, evaluate
-from knowledge.schema import Action, Knowledge, both
+from knowledge.schema import Action, Knowledge, Text, both
 from tools.view import Ledger
 
 _OPPOSITE = {"raise": "lower", "lower": "raise", "on": "off", "off": "on"}
@@ -59,11 +59,17 @@ def _valid(action: Action, ledger: Ledger) -> bool:
         return False
 
 
+_UNDO = {
+    "restart": Text(en="restart with the previous value", zh="以原值重启"),
+    "online": Text(en="undo the change", zh="撤销改动"),
+    "client": Text(en="undo in the client", zh="在客户端撤销"),
+    "hardware": Text(en="return to the previous machine", zh="换回原机器"),
+    "none": Text(en="nothing to undo", zh="无需回退"),
+}
+
+
 def _advice(action: Action, h: Hypothesis, lang: str) -> ActionAdvice:
-    rollback = action.rollback or {
-        "restart": "restart with the previous value", "online": "undo the change", "client": "undo in the client",
-        "hardware": "return to the previous machine", "none": "nothing to undo",
-    }[action.how]  # fmt: skip
+    rollback = action.rollback or both(_UNDO[action.how], lang)
     return ActionAdvice(
         do=both(action.do, lang), gain=both(action.gain, lang), cost=both(action.cost, lang), risk=both(action.risk, lang),
         how=action.how, family=h.family, command=action.command, rollback=rollback, expect=action.expect,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.deployment import request_of
-from agent.diagnosis import Diagnosis
+from agent.deployment import figures, request_of
+from agent.diagnosis import ActionAdvice, Diagnosis
 from knowledge.schema import Knowledge
 from tools.contract import Reading
 from tools.view import Ledger
@@ -40,6 +40,43 @@ def lines(change: Change) -> list[str]:
     out.extend(f"{r.field}: {r.why}" for r in change.refused)
     out.extend(f"{name}: no effect that the roofline knows" for name in change.ignored)
     return out
+
+
+# Flag and direction of an action → the figure of the deployment it moves and by how much. What is not here (layouts,
+# kernels, client changes) has no honest number from a roofline.
+_STEPS: dict[tuple[str, str], tuple[str, float]] = {
+    ("max_num_seqs", "raise"): ("max_num_seqs", 2.0),
+    ("max_num_seqs", "lower"): ("max_num_seqs", 0.5),
+    ("max_num_batched_tokens", "raise"): ("max_batched_tokens", 2.0),
+    ("max_num_batched_tokens", "lower"): ("max_batched_tokens", 0.5),
+    ("tensor_parallel_size", "raise"): ("tp", 2.0),
+    ("tensor_parallel_size", "lower"): ("tp", 0.5),
+}
+
+
+def attach(ledger: Ledger, actions: list[ActionAdvice]) -> None:
+    """Fill ``predicted`` of the actions whose effect the roofline of this deployment can compute; others stay empty."""
+    wanted = [a for a in actions if (a.flag, a.direction) in _STEPS or a.flag == "kv_cache_dtype"]
+    if not wanted or ledger.value("engine.on_cpu"):
+        return
+    values, _ = figures(ledger)
+    if "model" not in values or "gpu" not in values:
+        return
+    from tools.roofline.request import Request
+    from tools.roofline.whatif import whatif
+
+    request, _ = request_of(ledger)
+    if not isinstance(request, Request):
+        return
+    for action in wanted:
+        name, factor = _STEPS.get((action.flag, action.direction), ("kv", 0.0))
+        if factor and not isinstance(values.get(name), int | float):
+            continue
+        setting = {name: str(round(values[name] * factor)) if factor else "fp8"}
+        change = whatif(request, setting)
+        said = [] if change.refused else lines(change)
+        if said:
+            action.predicted = f"{name}={setting[name]}: " + "; ".join(said[:3])
 
 
 def predict(known: Knowledge, diagnosis: Diagnosis | None, changes: dict[str, str], lang: str = "en") -> list[str]:

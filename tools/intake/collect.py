@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,9 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
             kinds[part.name] = kind
             groups.setdefault(kind, []).append(part)
         todo = []
+        told = [p for p in groups.get("config", []) if _tells(p)]
+        if told:
+            groups.setdefault("report", []).extend(told)
         mixed = [p for p in groups.get("metrics", []) if _GPU_SERIES in p.head(262144)]
         if mixed:
             groups.setdefault("gpu", []).extend(mixed)
@@ -94,8 +98,20 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
 
 # One exporter page may carry the engine's and the GPU's series: both readers look at it.
 _GPU_SERIES = b"\nDCGM_FI_"
+_FELT = re.compile(
+    r"\b(?:TTFT|TPOT|ITL|latency|slow(?:er)?|tok(?:ens)?/s|p9[059]|throughput|waiting|queued|hangs?|crash(?:es|ed)?|OOM)\b|排队|变慢|卡住|崩溃",
+    re.I,
+)
+_SETTING = re.compile(r"^\s*(?:#|-{1,2}\w|\w+=|[\w.]+:\s*\S+$)|^\s*(?:vllm|python3?|docker|sglang)\s.*--\S+\s*\\?$")
 _LATE = ("config",)
 _TOLD = ("report", "log", "config", "bench", "gpu", "host", "profile")
+
+
+def _tells(part: Part) -> bool:
+    """Whether a launch command came with words about what is felt: then both readers look at the text."""
+    if part.size() > 65536 or part.name.endswith((".json", ".yaml", ".yml", ".toml", ".env")):
+        return False
+    return any(_FELT.search(line) and not _SETTING.search(line) for _, line in part.lines(limit=400))
 
 
 def _with_known(context: Context, readings: list[Reading]) -> Context:
