@@ -63,13 +63,13 @@ def figures(ledger: Ledger) -> tuple[dict[str, Any], dict[str, str]]:
 def request_of(ledger: Ledger) -> tuple[Request | Refusal, dict[str, str]]:
     """The calculator's request of these readings, or why none can be made. A figure that only ``said`` or an
     auxiliary fact gives and that the calculator cannot read is dropped; model and device never are."""
-    from tools.roofline.build import request_from
+    from tools.roofline.build import key_of, request_from
     from tools.roofline.request import Request
 
     values, origin = figures(ledger)
     made = request_from(values)
     for _ in range(len(values)):
-        field = "" if isinstance(made, Request) else made.field
+        field = "" if isinstance(made, Request) else key_of(made.field) or made.field
         if not field or field not in values or field in ("model", "gpu"):
             break
         values.pop(field)
