@@ -113,7 +113,7 @@ def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang
     table: dict[str, Hypothesis] = {}
     for result in results:
         rule = known.rules[result.id]
-        partial = result.state == "missing_input" and bool(result.held) and rule.outcome == "incident"
+        partial = result.state == "missing_input" and bool(_seen(result)) and rule.outcome == "incident"
         if result.state != "fired" and not partial:
             continue
         key = rule.family if rule.outcome == "incident" else f"{rule.outcome}:{rule.family or rule.id}"
@@ -127,6 +127,11 @@ def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang
     for hypothesis in table.values():
         _cap(ledger, hypothesis)
     return sorted(table.values(), key=lambda h: (-round(h.confidence, 6), -round(h.logit, 6), h.key))
+
+
+def _seen(result: RuleResult) -> list[str]:
+    """Held conditions that a reading made true; that something is not known supports nothing."""
+    return [text for text in result.held if not text.startswith(("unknown(", "not "))]
 
 
 def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
@@ -143,7 +148,8 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
             h.says.append(_cited(both(rule.mechanism, lang), result.evidence))
             weights.extend(_signs(ledger, rule.supports, h.says, evidence, lang, h))
         else:
-            share = len(result.held) / (len(result.held) + len(result.missing))
+            held = len(_seen(result))
+            share = held / (held + len(result.missing))
             weights.append(cal.partial * weight * share)
             evidence.update(dict.fromkeys(result.evidence))
     weights.sort(reverse=True)
