@@ -91,7 +91,9 @@ def run(files: dict[str, bytes], parrot: Parrot | None = None) -> tuple[Diagnosi
 
 
 def verdict(d: Diagnosis) -> Any:
-    return d.outcome, [(c.family, c.verdict, c.confidence) for c in d.causes], [a.do for a in d.actions]
+    """What must not change: outcome, supported causes, actions. Weak leads may move with the likeness of whole texts."""
+    supported = [(c.family, c.confidence) for c in d.causes if c.verdict == "supported"]
+    return d.outcome, supported, [a.do for a in d.actions]
 
 
 def screen(d: Diagnosis) -> str:
