@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -157,7 +156,8 @@ class SeriesSet(Struct):
             if all(track.labels.get(k) == v for k, v in match.items()):
                 for time, value in zip(track.times, track.values, strict=True):
                     points.setdefault(time, []).append(value)
-        join: Callable[..., Any] = {"sum": sum, "max": max, "min": min, "mean": lambda v: sum(v) / len(v)}[how]
+        joins: dict[str, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min, "mean": mean}
+        join = joins[how]
         return [(time, float(join(values))) for time, values in sorted(points.items())]
 
     def delta(self, key: str, **match: str) -> tuple[float, int, tuple[Ref, Ref]] | None:
@@ -225,6 +225,11 @@ def _grown(track: Track) -> float:
 
 def _last(track: Track) -> float:
     return track.values[-1]
+
+
+def mean(values: list[float]) -> float:
+    """Arithmetic mean of a list that is not empty."""
+    return sum(values) / len(values)
 
 
 def median(values: Iterable[float]) -> float:
