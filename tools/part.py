@@ -86,9 +86,11 @@ class Part(Struct, kw_only=True):
         try:
             with self.open() as stream:
                 if encoding.startswith("utf-16"):
-                    wrapped = io.TextIOWrapper(stream, encoding="utf-16", errors="replace", newline=None)
+                    # The named byte order, not "utf-16": that codec raises where the mark is missing.
+                    wrapped = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline=None)
                     for number, line in enumerate(wrapped, 1):
-                        yield number + self.line0, line.rstrip("\r\n")[:MAX_LINE]
+                        text = line.rstrip("\r\n")[:MAX_LINE]
+                        yield number + self.line0, text.lstrip("\ufeff") if number == 1 else text
                         if limit and number >= limit:
                             return
                     return

@@ -32,6 +32,8 @@ class Blocks:
             with self._part.open() as stream:
                 # read1: what a cut stream gave before its end must not go with the exception.
                 while block := stream.read1(BLOCK):  # type: ignore[attr-defined]
+                    if number == 1 + self._part.line0 and not tail:
+                        block = block.removeprefix(b"\xef\xbb\xbf")
                     if b"\x00" in block:
                         block = block.replace(b"\x00", b"")
                     if skipping:
