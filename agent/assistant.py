@@ -319,8 +319,12 @@ def check_sentence(known: Knowledge, diagnosis: Diagnosis, sentence: str) -> str
 
 
 def _causes_within(known: Knowledge, diagnosis: Diagnosis, bare: str) -> bool:
-    """Every cause that is named is one of the verdict's; a sentence about causes names one of them."""
-    allowed = {c.family for c in diagnosis.causes}
+    """Every cause that is named is one of the verdict's; a sentence about causes names a supported one.
+
+    Leads may be named only while nothing is decided, and never as what causes something.
+    """
+    supported = [c for c in diagnosis.causes if c.verdict == "supported"]
+    allowed = {c.family for c in (diagnosis.causes if diagnosis.outcome == "undecidable" else supported)}
     low = bare.lower()
     snake = re.sub(r"[^\w]+", "_", low)
     if any(family in snake for family in known.causes if family not in allowed and len(family) > 6):
@@ -330,13 +334,8 @@ def _causes_within(known: Knowledge, diagnosis: Diagnosis, bare: str) -> bool:
             return False
     if not _CAUSAL.search(bare):
         return True
-    words = {
-        w for c in diagnosis.causes for w in re.findall(r"[a-z]{4,}", f"{c.family} {c.title}".lower().replace("_", " "))
-    }
+    words = {w for c in supported for w in re.findall(r"[a-z]{4,}", f"{c.family} {c.title}".lower().replace("_", " "))}
     hanzi = {
-        c.title[i : i + 2]
-        for c in diagnosis.causes
-        for i in range(len(c.title) - 1)
-        if "\u4e00" <= c.title[i] <= "\u9fff"
+        c.title[i : i + 2] for c in supported for i in range(len(c.title) - 1) if "\u4e00" <= c.title[i] <= "\u9fff"
     }
     return sum(w in low for w in words) >= min(2, len(words)) > 0 or sum(h in bare for h in hanzi) >= 2
