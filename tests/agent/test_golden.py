@@ -1,7 +1,6 @@
 """Terminal reports at 80 columns, as a person reads them. ``UPDATE_GOLDEN=1`` writes the files anew.
 
-Numbers and evidence ids may move with calibration: each run of digits stands as ``N``, each run of blanks and each line
-break as one blank within a paragraph, so that a number of another width does not rewrap the comparison.
+Numbers and evidence ids may move with calibration, so each run of digits stands as ``N``.
 """
 
 from __future__ import annotations
