@@ -44,13 +44,18 @@ def parts_of(paths: list[Path]) -> tuple[list[Part], list[Problem]]:
 
 
 def _distinct(parts: list[Part]) -> list[Part]:
-    """Give files of the same name from different folders different names."""
+    """Give files of the same name from different folders different names, also where ``x#2`` is a file's own name."""
+    taken = {part.name for part in parts}
     seen: dict[str, int] = {}
     for part in parts:
-        count = seen.get(part.name, 0)
-        seen[part.name] = count + 1
-        if count:
-            part.name = f"{part.name}#{count + 1}"
+        name = part.name
+        count = seen.get(name, 0) + 1
+        if count > 1:
+            while f"{name}#{count}" in taken:
+                count += 1
+            part.name = f"{name}#{count}"
+            taken.add(part.name)
+        seen[name] = count
     return parts
 
 
