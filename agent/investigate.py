@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent.diagnosis import Diagnosis
-from agent.sources import Sources, gatherer
+from agent.sources import Sources, gatherer, words_of
 from agent.state import Env, State
 from agent.steps import drive
 from knowledge import Knowledge, load
@@ -56,8 +56,14 @@ def make_env(
     context = context or Context()
     if known.slo:
         context = msgspec.structs.replace(context, slo={**known.slo, **context.slo})
+    options.setdefault("words", lambda: words_of(sources))
     env = Env(
-        known=known, context=context, lang=lang, gather=gatherer(sources, context), executables=executables, **options
+        known=known,
+        context=context,
+        lang=lang,
+        gather=gatherer(sources, context),
+        executables=executables,
+        **options,
     )
     if baseline:
         env.baseline = baseline_ledger(known, baseline, context)
