@@ -47,7 +47,7 @@ def test_every_vector_has_length_one() -> None:
     assert set(load().families) <= set(vectors)
     for vector in vectors.values():
         assert math.fsum(x * x for x in vector.values()) == pytest.approx(1.0)
-    assert all(value >= 0 for value in rarity.values()) or min(rarity.values()) > -0.1
+    assert min(rarity.values()) > 0
 
 
 def test_words_of_nothing_wrong_take_share_from_the_causes() -> None:
