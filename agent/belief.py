@@ -23,6 +23,10 @@ from knowledge.schema import Family, Knowledge, LookAlike, Refuter, Rule, Sign, 
 from tools.view import Ledger
 
 
+# Who asks for approval complains of nothing: likeness alone must not make an incident of it.
+NO_COMPLAINT = "concept.asks_approval"
+
+
 class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     """Weights in log-odds, caps and thresholds. ``fitted_on``: the set and date they came from.
 
@@ -219,7 +223,7 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
     decisive evidence" then holds it at "likely".
     """
     cal = calibration()
-    carried = any(
+    carried = ledger.value(NO_COMPLAINT) is True or any(
         h.outcome == "incident" and not h.refuted and not h.only_partial and sigmoid(h.logit) >= cal.incident_at
         for h in table.values()
     )
