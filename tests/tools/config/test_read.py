@@ -135,7 +135,7 @@ spec:
         (b'{"a": [1, 2', "server_info.json", "no engine settings"),
         (b"{" * 50_000, "x.json", "no engine settings"),
         (b"[" * 50_000, "x.yaml", "nested too deeply"),
-        (gzip.compress(b"vllm serve a/b --max-num-seqs 4" * 50)[:40], "launch.txt.gz", ""),
+        (gzip.compress(b"vllm serve a/b --max-num-seqs 4" * 50, mtime=0)[:40], "launch.txt.gz", ""),
         ("vllm serve a/b --max-num-seqs 4".encode("utf-16"), "launch.txt", ""),
     ],
 )
