@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
+from tools.cells import cells as cells_of
 from tools.contract import Problem
 from tools.gpu.cells import cell
 from tools.gpu.state import Gpu, Machine
@@ -61,7 +61,7 @@ def read_amd_csv(part: Part) -> tuple[Machine, list[Problem]]:
     machine = Machine(ref=part.name, kind="amd-smi")
     columns: list[str] = []
     for number, line in part.lines():
-        cells = [c.strip() for c in next(csv.reader([line]), [])]
+        cells = [c.strip() for c in cells_of(line)]
         if not columns:
             columns = [c.lower() for c in cells] if "gpu" in [c.lower() for c in cells] else []
             continue

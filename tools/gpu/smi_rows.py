@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
+from tools.cells import cells as cells_of
 from tools.contract import Problem
 from tools.gpu.cells import cell
 from tools.gpu.fields import apply, norm
@@ -31,7 +31,7 @@ def read_query(part: Part) -> tuple[Machine, list[Problem]]:
     columns: list[str] = []
     problems: list[Problem] = []
     for number, line in part.lines():
-        cells = [c.strip() for c in next(csv.reader([line], skipinitialspace=True), [])]
+        cells = [c.strip() for c in cells_of(line, skip_space=True)]
         if not any(cells):
             continue
         keys = [norm(c) for c in cells]

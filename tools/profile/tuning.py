@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-
+from tools.cells import cells as cells_of
 from tools.contract import Problem
 from tools.part import Part
 from tools.profile.model import Profile
@@ -17,7 +16,7 @@ def read_tuning(part: Part) -> Profile:
     for number_, line in part.lines(20_000):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        cells = next(csv.reader([line]), [])
+        cells = cells_of(line)
         if not header:
             header = True
             profile.lines["kernels"] = number_
