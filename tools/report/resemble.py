@@ -121,4 +121,5 @@ def readings(parts: list[Part]) -> list[Reading]:
 
 
 def _weight(line: str, vector: dict[str, float]) -> float:
-    return sum(vector.get(token, 0.0) for token in set(tokens(line)))
+    # fsum: the order of a set differs between processes, and a last bit would pick another line.
+    return math.fsum(vector.get(token, 0.0) for token in set(tokens(line)))
