@@ -22,7 +22,6 @@ from knowledge.logic import evaluate
 from knowledge.schema import Family, Knowledge, LookAlike, Refuter, Rule, Sign, both
 from tools.view import Ledger
 
-
 # Who asks for approval complains of nothing: likeness alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
 
