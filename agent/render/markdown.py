@@ -73,6 +73,9 @@ def render(d: Diagnosis) -> str:
         out += [f"- {esc(r.title)}: {esc(r.because)}" for r in d.ruled_out[:6]] + [""]
     if d.will_not_help:
         out += [f"### {say('title.futile', lang)}", ""] + [f"- {esc(t)}" for t in d.will_not_help[:4]] + [""]
+    if d.past:
+        past = [f"- {esc(p.id)} ({p.similarity:.0%}): {esc(p.line)}" for p in d.past[:3]]
+        out += [f"### {say('title.past', lang)}", "", *past, ""]
     cited = list(dict.fromkeys(i for c in d.causes for i in c.evidence)) + [
         i for link in d.chain for i in link.evidence
     ]

@@ -110,6 +110,9 @@ def test_lint_new_record_and_journal(where: list[str], tmp_path: Path, capsys: p
     assert LINE in capsys.readouterr().out
     assert run(["journal", str(world)]) == 0
     assert LINE in capsys.readouterr().out
+    for form in ([], ["--md"], ["--json"]):
+        run(["diagnose", str(world), *form])
+        assert "nobody waits" in capsys.readouterr().out
     assert run(["journal", "--grep", "nothing like it", "--json"]) == 0
     assert capsys.readouterr().out == ""
 
