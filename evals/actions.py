@@ -15,7 +15,7 @@ from evals.summary import Summary, compare, of, summarise
 RESULTS = ROOT / "RESULTS.md"
 HEAD = """# Results
 
-Written by `inferdx eval run --repeat 3 --prereg evals/prereg/rules-only.yaml --write-results`; `inferdx eval run` prints
+Written by `inferdx eval run --repeat 3 --write-results`; `inferdx eval run` prints
 the same numbers. No model takes part in any answer or score here. Wilson intervals treat cases as independent; the
 bootstrap draws whole origins (a case and all that was made from it). A target that is missed is shown as missed.
 
