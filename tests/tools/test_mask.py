@@ -46,7 +46,7 @@ STAYS = [
     "generation_tokens 42 max_tokens: 512 token budget 8192",
     "t=16:17:28 elapsed 00:01:02",
     "https://huggingface.co/Qwen/Qwen3-8B and https://github.com/x/y",
-    "/root/vllm and /home/ubuntu/vllm",
+    "/srv/vllm and /home/ubuntu/vllm",
 ]  # fmt: skip
 
 
