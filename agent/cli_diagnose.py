@@ -49,6 +49,7 @@ def _usage(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Exit status 0 healthy or limit, 1 incident, 2 undecidable, 3 when nothing could be read."""
     from agent.investigate import investigate, make_env, site_knowledge
+    from agent.past import recall
     from agent.sources import Sources, moment, parse_slo, seconds, split_args
     from knowledge.loader import KnowledgeError
     from tools.contract import Context
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     env = make_env(sources, known=known, context=context, baseline=baseline, lang=args.lang)
     diagnosis, _ = investigate(env, graph=args.graph)
     if args.command == "diagnose":
+        recall(diagnosis)
     if sources.progress:
         print(file=sys.stderr)
     if args.command == "demo" and not (args.json or args.md):
