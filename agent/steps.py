@@ -13,7 +13,6 @@ import msgspec
 from agent import write as writing
 from agent.belief import Hypothesis, calibration, hypotheses
 from agent.diagnosis import RuleResult
-from agent.past import recall
 from agent.plan import enumerate_probes
 from agent.predict import attach
 from agent.screen import screen as run_rules
@@ -197,7 +196,6 @@ def ask(env: Env, state: State) -> State:
 def write(env: Env, state: State) -> State:
     """The diagnosis object from evidence and rule results."""
     answer = writing.compose(env, state, beliefs(env, state), results_of(env, state))
-    recall(answer)
     attach(env.ledger(state), answer.actions)
     if env.assistant is not None:
         answer.narrative = env.assistant.narrate(answer)
