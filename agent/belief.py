@@ -24,6 +24,7 @@ from tools.view import Ledger
 
 # Who asks for approval complains of nothing: likeness alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
+UNREADABLE = "metrics.unusable"
 
 
 class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -273,12 +274,25 @@ def _cap(ledger: Ledger, h: Hypothesis) -> None:
         limits.append((cal.cap_one_snapshot_rate, "a rate claim on one snapshot"))
     if h.only_partial:
         limits.append((cal.incident_at - 0.01, "inputs of its rules are missing"))
+    if (
+        ledger.value(UNREADABLE) is True
+        and h.outcome != "theoretical_limit"
+        and not (h.decisive and _logged(ledger, h))
+    ):
+        limits.append((min(cal.incident_at, cal.benign_at) - 0.01, "no metrics page given could be read"))
     for limit, why in limits:
         if value > limit:
             value = limit
             h.caps.append(f"≤ {limit:g}: {why}")
     h.confidence = round(value, 4)
     h.stated = round(min([stated(value), *(limit for limit, _ in limits)]), 4)
+
+
+def _logged(ledger: Ledger, h: Hypothesis) -> bool:
+    """A log line is among the evidence. Where pages were given and none could be read, the vital signs are one request
+    away, so client figures and host readings stay a lead; a line that decides (a crash, a refused start) does not."""
+    items = [ledger.get(i) for i in h.evidence]
+    return any(item is not None and item.fact.startswith("log.") for item in items)
 
 
 def _rate_from_one_snapshot(ledger: Ledger, h: Hypothesis) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.belief import Hypothesis, calibration
+from agent.belief import UNREADABLE, Hypothesis, calibration
 from agent.diagnosis import ProbeAdvice, RuleResult
 from knowledge.schema import Knowledge, Probe, Text, both
 from tools.view import Ledger
@@ -65,7 +65,9 @@ def enumerate_probes(
                 continue
             gain = doubt * (1.6 if probe.id in wanted else 1.0) * (1.4 if probe.kind == "control_run" else 1.0)
             _add(table, probe, h.family, gain / (_cost(probe.cost) * (1 + 0.15 * rank)), lang)
-    if all(h.confidence < WEAK_LEAD for h in leads) and any(ledger.value(f) is None for f in _NEEDED[:3]):
+    if ledger.value(UNREADABLE) is True:
+        _add(table, VITAL_SIGNS, "", 10.0, lang)
+    elif all(h.confidence < WEAK_LEAD for h in leads) and any(ledger.value(f) is None for f in _NEEDED[:3]):
         _add(table, VITAL_SIGNS, "", 1.0, lang)
     for fact, weight in _wanted_facts(known, found, results).items():
         definition = known.facts.get(fact)
