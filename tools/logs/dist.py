@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 MAX_KEYS = 4096
+MAX_NEW = 1024
 
 
 def round_to(value: float, digits: int) -> float:
@@ -13,29 +15,42 @@ def round_to(value: float, digits: int) -> float:
 
 
 class Dist:
-    """Counts per value. Exact until 4096 different values, then values are kept to three significant digits."""
+    """Counts per value. Exact until 4096 different values, then values are kept to three significant digits.
 
-    __slots__ = ("_counts", "_digits", "last", "max", "min", "n", "total")
+    New values wait in a short list and are counted together: statistics lines come by the hundred thousand.
+    """
+
+    __slots__ = ("_counts", "_digits", "_max", "_min", "_n", "_new", "_total", "last")
 
     def __init__(self) -> None:
         self._counts: dict[float, int] = {}
+        self._new: list[float] = []
         self._digits = 0
-        self.n = 0
-        self.total = 0.0
-        self.min = float("inf")
-        self.max = float("-inf")
+        self._n = 0
+        self._total = 0.0
+        self._min = float("inf")
+        self._max = float("-inf")
         self.last = 0.0
 
     def add(self, value: float) -> None:
         """One finite value."""
-        self.n += 1
-        self.total += value
         self.last = value
-        self.min = min(self.min, value)
-        self.max = max(self.max, value)
-        key = round_to(value, self._digits) if self._digits else value
-        counts = self._counts
-        counts[key] = counts.get(key, 0) + 1
+        self._new.append(value)
+        if len(self._new) >= MAX_NEW:
+            self._settle()
+
+    def _settle(self) -> None:
+        new = self._new
+        if not new:
+            return
+        self._n += len(new)
+        self._min, self._max = min(self._min, *new), max(self._max, *new)
+        counts, digits = self._counts, self._digits
+        for value, count in Counter(new).items():
+            self._total += value * count
+            key = round_to(value, digits) if digits else value
+            counts[key] = counts.get(key, 0) + count
+        new.clear()
         if len(counts) > MAX_KEYS:
             self._coarsen()
 
@@ -48,13 +63,37 @@ class Dist:
         self._counts = merged
 
     @property
+    def n(self) -> int:
+        """How many values came."""
+        return self._n + len(self._new)
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        self._settle()
+        return self._total
+
+    @property
+    def min(self) -> float:
+        """The least value; infinity before any came."""
+        self._settle()
+        return self._min
+
+    @property
+    def max(self) -> float:
+        """The greatest value; minus infinity before any came."""
+        self._settle()
+        return self._max
+
+    @property
     def mean(self) -> float:
         """Arithmetic mean; 0 of an empty distribution is a caller's error, so it raises ``ZeroDivisionError``."""
         return self.total / self.n
 
     def quantile(self, share: float) -> float:
         """Nearest-rank quantile of a non-empty distribution."""
-        rank = max(1, round(share * self.n + 0.4999))
+        self._settle()
+        rank = max(1, round(share * self._n + 0.4999))
         seen = 0
         for value in sorted(self._counts):
             seen += self._counts[value]
@@ -64,6 +103,7 @@ class Dist:
 
     def count(self, holds: Callable[[float], bool]) -> int:
         """How many values satisfy a predicate."""
+        self._settle()
         return sum(count for value, count in self._counts.items() if holds(value))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from tools.logs.dist import Dist, Ordered
 from tools.logs.stats import Batch, Sample
 
@@ -16,8 +18,8 @@ class EngineSeries:
 
     def __init__(self, family: str, engine: str) -> None:
         self.family, self.engine = family, engine
-        self.busy: dict[str, Dist] = {}
-        self.all: dict[str, Dist] = {}
+        self.busy: defaultdict[str, Dist] = defaultdict(Dist)
+        self.all: defaultdict[str, Dist] = defaultdict(Dist)
         self.generation_running = Dist()
         self.per_request = Dist()
         names = ("generation", "running", "per_request", "kv", "hit", "queue", "busy_running")
@@ -51,9 +53,9 @@ class EngineSeries:
         is_busy = running + waiting > 0
         self.n_busy += is_busy
         for name, value in values.items():
-            self.all.setdefault(name, Dist()).add(value)
+            self.all[name].add(value)
             if is_busy:
-                self.busy.setdefault(name, Dist()).add(value)
+                self.busy[name].add(value)
         if "preemptions" in values:
             self.preemptions += int(values["preemptions"])
             self.preemption_samples += 1

@@ -16,6 +16,11 @@ _PAIR = re.compile(
     r"|CPU KV cache usage(?=: [\d.]+%\.?$)|\w{1,20} KV cache usage|External prefix cache hit rate"
     r"|Prefix cache hit rate|MM cache hit rate): (?:GPU: )?(-?[\d.]+|nan|inf)"
 )
+# The line nearly every vLLM V1 log is full of, read in one go; any other layout takes the general way below.
+_USUAL = re.compile(
+    r"Engine (\d{1,4}): Avg prompt throughput: (\d+\.?\d*) tokens/s, Avg generation throughput: (\d+\.?\d*) tokens/s, "
+    r"Running: (\d+) reqs, Waiting: (\d+) reqs, GPU KV cache usage: (\d+\.?\d*)%, Prefix cache hit rate: (\d+\.?\d*)%$"
+)
 _FETCH = re.compile(r"KV fetch: (\d+) waiting to start, (\d+) in progress, (\d+) completed waiting")
 _SPEC = re.compile(
     r"(Mean acceptance length|Accepted|Drafted|Avg Draft acceptance rate|Draft acceptance rate|System efficiency"
@@ -98,6 +103,13 @@ def number(text: str) -> float | None:
 
 def stats_line(text: str) -> Sample | None:
     """vLLM's throughput line of either engine generation."""
+    usual = _USUAL.match(text)
+    if usual:
+        prompt, generation, running, waiting, kv, hit = map(float, usual.groups()[1:])
+        return Sample("vllm-v1", str(int(usual[1])), {
+            "prompt": prompt, "generation": generation, "running": running, "waiting": waiting, "kv": kv / 100.0,
+            "hit": hit / 100.0,
+        })  # fmt: skip
     values: dict[str, float] = {}
     family = ""
     for found in _PAIR.finditer(text):

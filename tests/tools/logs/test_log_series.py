@@ -6,6 +6,8 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from knowledge.loader import load
 from tools.contract import Context, ReadResult
@@ -196,3 +198,33 @@ def test_distribution_stays_small_and_close() -> None:
     first, last = ordered.thirds() or (0.0, 0.0)
     assert len(ordered._stretches) <= 8 and ordered.n == 1000
     assert first == pytest.approx(166, abs=30) and last == pytest.approx(833, abs=30)
+
+
+_TENTHS = st.integers(0, 99999).map(lambda n: f"{n / 10:.1f}")
+
+
+@given(
+    st.integers(0, 63), _TENTHS, _TENTHS, st.integers(0, 5000), st.integers(0, 5000), st.integers(0, 1000),
+    st.integers(0, 1000),
+)  # fmt: skip
+def test_the_usual_line_reads_the_same_by_the_short_way_and_the_general_one(
+    engine: int, prompt: str, generation: str, running: int, waiting: int, kv: int, hit: int
+) -> None:
+    text = (
+        f"Engine {engine:03d}: Avg prompt throughput: {prompt} tokens/s, Avg generation throughput: {generation} "
+        f"tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: {kv / 10:.1f}%, "
+        f"Prefix cache hit rate: {hit / 10:.1f}%"
+    )
+    sample = stats.stats_line(text)
+    assert sample is not None and sample == stats.stats_line(text + " ")
+    assert sample.values["running"] == running and sample.values["kv"] == kv / 10 / 100
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3000))
+def test_a_distribution_counts_what_it_was_given(values: list[float]) -> None:
+    dist = Dist()
+    for value in values:
+        dist.add(value)
+    assert (dist.n, dist.min, dist.max, dist.last) == (len(values), min(values), max(values), values[-1])
+    assert dist.mean == pytest.approx(sum(values) / len(values), abs=1e-3)
+    assert dist.quantile(0.5) == sorted(values)[max(1, round(0.5 * len(values) + 0.4999)) - 1]
