@@ -106,6 +106,7 @@ def _http(server: Any, host: str, port: int, verbose: bool) -> int:
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         held.bind((host, port))
+        held.listen(128)  # before the address is told: who connects at once must wait, not be refused
     except (OSError, OverflowError) as error:
         print(f"inferdx: port {port} cannot be opened ({error})", file=sys.stderr)
         return 3
