@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from tools.cells import cells
 
 _BAR = re.compile(r"[|│┃]")
 _RULE = re.compile(r"^[\s|│┃+:=\-─━┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╈╪╞╡]+$")
@@ -55,10 +56,7 @@ def _cells(text: str, kind: str) -> list[str]:
         return parts[:MAX_COLUMNS]
     if kind == "gap":
         return [found[0] for found in _CELL.finditer(text.replace("\t", "    "))][:MAX_COLUMNS]
-    try:
-        return [part.strip() for part in next(csv.reader([text]))][:MAX_COLUMNS]
-    except (csv.Error, StopIteration):
-        return []
+    return [part.strip() for part in cells(text)][:MAX_COLUMNS]
 
 
 def tables(lines: list[tuple[int, str]]) -> Iterator[Table]:

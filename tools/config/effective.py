@@ -7,7 +7,8 @@ from typing import Any
 from tools.config.data import Flag, Slows, load, standing
 from tools.config.follow import follow, origin_of, put
 from tools.config.launch import Given, Launch
-from tools.config.resolve import ABSENT, UNKNOWN, Effective, Resolver, Value, default_method
+from tools.config.outcome import Effective, Value
+from tools.config.resolve import ABSENT, UNKNOWN, Resolver, default_method
 from tools.config.values import Symbol, scalar
 from tools.config.verdicts import verdicts
 from tools.config.world import World

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tools.config.launch import Setting
-from tools.config.resolve import Effective, Resolver, Value, holds
+from tools.config.outcome import Effective, Value
+from tools.config.resolve import Resolver, holds
 
 
 def put(out: Effective, value: Value) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from tools.config.data import is_newer
 from tools.config.effective import effective
 from tools.config.launch import Launch
-from tools.config.resolve import Effective
+from tools.config.outcome import Effective
 from tools.config.world import World
 from tools.contract import Reading, Source
 

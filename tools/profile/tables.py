@@ -6,13 +6,14 @@ columns of the rule; a row that does not line up (re-wrapped, pasted) is read to
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from msgspec import Struct, field
+
+from tools.cells import cells as cells_of
 
 _RULE = re.compile(r"^[ \t|#]*-{2,}(?:[ \t]+-{2,})+[ \t|]*$")
 _BOX = re.compile(r"^[ \t]*\+(?:[-=]+\+)+[ \t]*$")
@@ -158,7 +159,7 @@ def _body(state: _State, line: str, number: int) -> Iterator[Item]:
         yield _head(state, "csv", number)
         return
     if state.form == "csv":
-        cells = _csv_cells(line, state.delimiter)
+        cells = [cell.strip() for cell in cells_of(line, state.delimiter)]
         if len(cells) > len(state.columns):
             extra = len(cells) - len(state.columns)
             if any(cells[len(state.columns) :]):
@@ -178,19 +179,12 @@ def _csv_header(line: str) -> tuple[str, list[str]] | None:
     for delimiter in (",", ";", "\t"):
         if line.count(delimiter) < 3:
             continue
-        cells = _csv_cells(line, delimiter)
+        cells = [cell.strip() for cell in cells_of(line, delimiter)]
         lowered = {c.lower() for c in cells}
         known = lowered & {"name", "operation", "range", "kernel name"}
         if len(cells) >= 4 and known and not any(re.fullmatch(r"[-\d.,%]+", c) for c in cells):
             return delimiter, cells
     return None
-
-
-def _csv_cells(line: str, delimiter: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
-    except (csv.Error, StopIteration):
-        return []
 
 
 def _spans(rule: str, header: str) -> list[tuple[int, int]]:

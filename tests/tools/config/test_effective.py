@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tools.config.effective import effective
+from tools.config.outcome import Effective
 from tools.config.read import parse
-from tools.config.resolve import Effective
 from tools.config.world import World, gpu_in, memory_of, options_from, world_from
 
 LAB = (
