@@ -24,6 +24,8 @@ from tools.view import Ledger
 
 # Who asks for approval complains of nothing: likeness alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
+COMPLAINT = "complaint.words"
+COMPLAINTS = 2.0
 UNREADABLE = "metrics.unusable"
 
 
@@ -37,6 +39,7 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     strengths: dict[str, float]
     further: float
     support: float
+    told: float
     against: float
     separator: float
     partial: float
@@ -82,6 +85,7 @@ class Hypothesis(Struct, kw_only=True):
     untested: list[Refuter] = field(default_factory=list)
     caps: list[str] = field(default_factory=list)
     decisive: bool = False
+    shown: bool = False
     only_partial: bool = False
 
 
@@ -144,7 +148,9 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     evidence: dict[str, None] = {}
     h.only_partial = all(r.state != "fired" for r in h.results)
     for rule, result in zip(h.rules, h.results, strict=True):
-        weight = cal.strengths[rule.strength]
+        told = _told(ledger, result)
+        weight = cal.strengths[rule.strength] * (cal.told if told else 1.0)
+        h.shown = h.shown or (result.state == "fired" and not told)
         if result.state == "fired":
             weights.append(weight)
             h.decisive = h.decisive or rule.strength == "decisive"
@@ -163,6 +169,12 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     h.evidence = list(evidence)
     card = known.families.get(h.family)
     _refute(ledger, h, [r for rule in h.rules for r in rule.refuted_by] + (card.refuted_by if card else []), lang)
+
+
+def _told(ledger: Ledger, result: RuleResult) -> bool:
+    """All its evidence is a person's words: what words mean is read less surely than what an instrument shows."""
+    items = [ledger.get(i) for i in result.evidence]
+    return bool(items) and all(item is not None and item.source.kind == "words" for item in items)
 
 
 def _signs(
@@ -219,12 +231,12 @@ def _refute(ledger: Ledger, h: Hypothesis, refuters: list[Refuter], lang: str) -
 def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis], lang: str) -> None:
     """What the words resemble: some weight for a family that rules support, a lead of its own where no rule speaks.
 
-    It names a cause by itself only where its share is high and no incident rule carries an answer; the cap for "no
-    decisive evidence" then holds it at "likely".
+    It names a cause by itself only where its share is high, somebody complains, and no incident rule that read an
+    instrument carries an answer; the cap for "no decisive evidence" then holds it at "likely".
     """
     cal = calibration()
-    carried = ledger.value(NO_COMPLAINT) is True or any(
-        h.outcome == "incident" and not h.refuted and not h.only_partial and sigmoid(h.logit) >= cal.incident_at
+    carried = ledger.value(NO_COMPLAINT) is True or not _complains(ledger) or any(
+        h.outcome == "incident" and not h.refuted and h.shown and sigmoid(h.logit) >= cal.incident_at
         for h in table.values()
     )
     for item in ledger.of("words.resemble"):
@@ -247,6 +259,14 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
         h.evidence.append(item.id)
         words = {"en": "the words resemble what is told of this cause", "zh": "这些描述与该原因的常见表现相似"}
         h.says.append(f"{words.get(lang, words['en'])} [{item.id}]")
+
+
+def _complains(ledger: Ledger) -> bool:
+    """A symptom is told, or words of complaint stand in the report: a topic alone is no incident."""
+    if any(ledger.value(fact) is True for fact in ledger.facts() if fact.startswith("symptom.")):
+        return True
+    count = ledger.value(COMPLAINT)
+    return isinstance(count, float) and count >= COMPLAINTS
 
 
 def _explain_away(table: dict[str, Hypothesis]) -> None:

@@ -112,7 +112,7 @@ def _keyring() -> str:
 
 
 def _cache_file() -> Path:
-    from knowledge.loader import cache_dir
+    from knowledge.cache import cache_dir
 
     return cache_dir() / "models.json"
 

@@ -7,14 +7,13 @@ modification times, so an edited file is read anew.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from knowledge.cache import compiled, stamp
 from knowledge.schema import CauseDef, FactDef, Family, Knowledge, Page, Rule, Signature
 
 ROOT = Path(__file__).parent
@@ -70,34 +69,23 @@ def _convert(path: Path, data: Any, kind: type[T]) -> list[T]:
     return out
 
 
-def _stamp(roots: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
+def _sources(roots: Iterable[Path]) -> list[Path]:
+    files: list[Path] = []
     for root in roots:
-        for kind in (*_KINDS, "causes"):
-            files = yaml_files(root, kind) if kind != "causes" else [root / "causes.yaml"]
-            for path in files:
-                if path.exists():
-                    stat = path.stat()
-                    digest.update(f"{path}:{stat.st_size}:{stat.st_mtime_ns};".encode())
-    for code in ("schema.py", "loader.py"):
-        digest.update((ROOT / code).read_bytes())
-    return digest.hexdigest()[:24]
+        for kind in _KINDS:
+            files.extend(yaml_files(root, kind))
+        files.append(root / "causes.yaml")
+    return files
 
 
 def _content_version(roots: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for root in roots:
-        for kind in (*_KINDS, "config", "metrics", "hardware", "models", "kernels", "lexicon"):
+        for kind in (*_KINDS, "config", "metrics", "hardware", "models", "kernels", "lexicon", "told"):
             for path in yaml_files(root, kind):
                 digest.update(path.relative_to(root).as_posix().encode())
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def cache_dir() -> Path:
-    """Where compiled knowledge lies: ``$INFERDX_CACHE``, else the XDG cache."""
-    base = os.environ.get("INFERDX_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "inferdx"
 
 
 def read(roots: list[Path]) -> Knowledge:
@@ -130,24 +118,16 @@ def load(extra: list[Path] | None = None, *, cache: bool = True) -> Knowledge:
     roots = [ROOT, *(extra or [])]
     if not cache:
         return read(roots)
-    path = cache_dir() / f"knowledge-{_stamp(roots)}.msgpack"
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=Knowledge)
-    except (OSError, msgspec.DecodeError):
-        pass
-    known = read(roots)
-    _store(path, msgspec.msgpack.encode(known))
-    return known
+    key = stamp(_sources(roots), [ROOT / "schema.py", ROOT / "loader.py"])
+    return compiled("knowledge", key, Knowledge, lambda: read(roots))
 
 
-def _store(path: Path, blob: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob("knowledge-*.msgpack"):
-            if old != path:
-                old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(blob)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+def told() -> dict[str, dict[str, list[str]]]:
+    """How people tell of each family, and of nothing wrong: ``{family: {"en": phrases, "zh": phrases}}``.
+
+    Read by the search for likeness alone; no rule looks at it.
+    """
+    out: dict[str, dict[str, list[str]]] = {}
+    for path in yaml_files(ROOT, "told"):
+        out |= msgspec.convert(read_yaml(path), dict[str, dict[str, list[str]]])
+    return out

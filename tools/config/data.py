@@ -1,14 +1,12 @@
 """What is known about the flags and environment variables of the engines: typed, indexed, cached.
 
 The source is ``knowledge/config/*.yaml``. Parsing it takes about 70 ms, so a compiled copy is kept in the user's cache
-(see :func:`knowledge.loader.cache_dir`) under a stamp of the files; reading that takes about 2 ms.
+(see :func:`knowledge.cache.cache_dir`) under a stamp of the files; reading that takes about 2 ms.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +15,8 @@ import msgspec
 from msgspec import Struct, field
 
 import knowledge
-from knowledge.loader import KnowledgeError, cache_dir, read_yaml
+from knowledge.cache import compiled, stamp
+from knowledge.loader import KnowledgeError, read_yaml
 from knowledge.schema import Strict, Text
 from knowledge.versions import parse_version
 
@@ -222,38 +221,10 @@ def read(root: Path = ROOT) -> ConfigData:
     return ConfigData(engines, {var.name: var for var in known})
 
 
-def _stamp(root: Path) -> str:
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in sorted(root.glob("*.yaml")):
-        stat = path.stat()
-        digest.update(f"{path}:{stat.st_size}:{stat.st_mtime_ns};".encode())
-    return digest.hexdigest()[:24]
-
-
-def _store(path: Path, blob: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob("config-*.msgpack"):
-            if old != path:
-                old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(blob)
-        Path(file.name).replace(path)
-    except OSError:
-        return
-
-
 @lru_cache(maxsize=1)
 def load() -> ConfigData:
     """The shipped data, from the cache when no file changed."""
-    path = cache_dir() / f"config-{_stamp(ROOT)}.msgpack"
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=ConfigData)
-    except (OSError, msgspec.DecodeError):
-        pass
-    data = read()
-    _store(path, msgspec.msgpack.encode(data))
-    return data
+    return compiled("config", stamp(sorted(ROOT.glob("*.yaml")), [Path(__file__)]), ConfigData, read)
 
 
 def engine_data(engine: str) -> Engine:

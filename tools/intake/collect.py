@@ -67,7 +67,7 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
     readings: list[Reading] = []
     problems: list[Problem] = []
     kinds: dict[str, str] = {}
-    given = list(parts)
+    given, both = list(parts), list[Part]()
     todo, depth = parts, 0
     while todo and depth <= MAX_DEPTH_NESTED:
         groups: dict[str, list[Part]] = {}
@@ -79,9 +79,10 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
             kinds[part.name] = kind
             groups.setdefault(kind, []).append(part)
         todo = []
-        told = [p for p in groups.get("config", []) if _tells(p)]
-        if told:
-            groups.setdefault("report", []).extend(told)
+        worded = [p for p in groups.get("config", []) if _tells(p)]
+        if worded:
+            groups.setdefault("report", []).extend(worded)
+            both.extend(worded)
         mixed = [p for p in groups.get("metrics", []) if _GPU_SERIES in p.head(262144)]
         if mixed:
             groups.setdefault("gpu", []).extend(mixed)
@@ -96,7 +97,7 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
     if any(kind == "report" for kind in kinds.values()):
         from tools.report.resemble import readings as likeness
 
-        told = [p for p in given if p.kind in _TOLD]
+        told = [p for p in given if p.kind in _TOLD or p in both]
         readings.extend(structs.replace(r, via="report") for r in likeness(told))
     return readings, problems, kinds
 
@@ -109,7 +110,8 @@ _FELT = re.compile(
 )
 _SETTING = re.compile(r"^\s*(?:#|-{1,2}\w|\w+=|[\w.]+:\s*\S+$)|^\s*(?:vllm|python3?|docker|sglang)\s.*--\S+\s*\\?$")
 _LATE = ("config",)
-_TOLD = ("report", "log", "config", "bench", "gpu", "host", "profile")
+# Not the launch command: its flags resemble the card of whatever they belong to.
+_TOLD = ("report", "log", "bench", "gpu", "host", "profile")
 
 
 def _tells(part: Part) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge import load
+from knowledge.loader import told
 from tools.part import Part
-from tools.report.resemble import BENIGN, ENOUGH, MAX_PARTS, TOP, index, readings, shares, tokens
+from tools.report.likeness import BENIGN, index, shares, tokens
+from tools.report.resemble import ENOUGH, MAX_PARTS, TOP, readings
 
 
 def part(text: str, name: str = "report.md") -> Part:
@@ -31,7 +34,7 @@ def test_shares_sum_to_one_for_any_text(text: str) -> None:
     assert math.fsum(share for _, share in found) == pytest.approx(1.0)
     assert all(0 <= share <= 1 for _, share in found)
     assert [share for _, share in found] == sorted((share for _, share in found), reverse=True)
-    assert len({family for family, _ in found}) == len(found) == len(index()[0])
+    assert len({family for family, _ in found}) == len(found) == len(index().vectors)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -43,7 +46,7 @@ def test_a_card_s_own_words_rank_it_first(lang: str) -> None:
 
 
 def test_every_vector_has_length_one() -> None:
-    vectors, rarity = index()
+    vectors, rarity = index().vectors, index().rarity
     assert set(load().families) <= set(vectors)
     for vector in vectors.values():
         assert math.fsum(x * x for x in vector.values()) == pytest.approx(1.0)
@@ -52,7 +55,7 @@ def test_every_vector_has_length_one() -> None:
 
 def test_words_of_nothing_wrong_take_share_from_the_causes() -> None:
     known = load()
-    benign = [r for r in known.rules.values() if f"{BENIGN}{r.id}" in index()[0]]
+    benign = [r for r in known.rules.values() if f"{BENIGN}{r.id}" in index().vectors]
     assert len(benign) >= 5
     for rule in benign:
         found = shares(f"{rule.title.en} {rule.mechanism.en}")
@@ -94,7 +97,7 @@ def test_enough_words_are_not_discounted() -> None:
 
 
 def test_chinese_words_are_pairs_of_characters_and_are_found() -> None:
-    assert tokens("显存不足") == ["显存", "存不", "不足", "显存 存不", "存不 不足"]
+    assert tokens("显存不足") == ["显存", "存不", "不足"]
     text = "\n".join([own_words("sequence_limit", "zh")] * 4)
     found = readings([part(text)])
     assert found[0].labels["family"] == "sequence_limit"
@@ -108,10 +111,37 @@ def test_chinese_words_are_pairs_of_characters_and_are_found() -> None:
         ("max-num-seqs", {"max_num_seq", "max", "num", "seqs"}),
         ("KV 12 ms", set()),
         ("GPU's", {"gpu"}),
+        ("H100 fp8", {"h100", "fp8"}),
     ],
 )
 def test_stems(text: str, stems: set[str]) -> None:
-    assert {t for t in tokens(text) if " " not in t} == stems
+    assert {t for t in tokens(text) if not t.startswith("#")} == stems
+
+
+def test_runs_of_five_letters_forgive_endings_and_compounds() -> None:
+    runs = {t for t in tokens("preempt") if t.startswith("#")}
+    assert runs == {"#_pree", "#preem", "#reemp", "#eempt", "#empt_"}
+    assert runs & set(tokens("repreemption")) == {"#preem", "#reemp", "#eempt"}
+    assert [t for t in tokens("gpu") if t.startswith("#")] == ["#_gpu_"]
+
+
+def test_every_family_is_told_of_and_nothing_else() -> None:
+    lists = told()
+    assert set(lists) == set(load().causes) | {"healthy", "theoretical_limit"}
+    for name, phrases in lists.items():
+        assert set(phrases) == {"en", "zh"}, name
+        assert len(set(phrases["en"])) == len(phrases["en"]) >= 30, name
+        assert len(set(phrases["zh"])) == len(phrases["zh"]) >= 10, name
+
+
+def test_an_index_kept_in_the_cache_is_the_one_that_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFERDX_CACHE", str(tmp_path))
+    index.cache_clear()
+    built = index()
+    assert len(list((tmp_path / "inferdx").glob("likeness-*.msgpack"))) == 1
+    index.cache_clear()
+    assert index() == built
+    index.cache_clear()
 
 
 def test_readings_name_the_line_that_speaks_most_and_say_that_they_prove_nothing() -> None:
