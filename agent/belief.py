@@ -27,6 +27,7 @@ NO_COMPLAINT = "concept.asks_approval"
 COMPLAINT = "complaint.words"
 COMPLAINTS = 2.0
 UNREADABLE = "metrics.unusable"
+NOT_GIVEN = "report.missing_file"
 
 
 class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -235,9 +236,13 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
     instrument carries an answer; the cap for "no decisive evidence" then holds it at "likely".
     """
     cal = calibration()
-    carried = ledger.value(NO_COMPLAINT) is True or not _complains(ledger) or any(
-        h.outcome == "incident" and not h.refuted and h.shown and sigmoid(h.logit) >= cal.incident_at
-        for h in table.values()
+    carried = (
+        ledger.value(NO_COMPLAINT) is True
+        or not _complains(ledger)
+        or any(
+            h.outcome == "incident" and not h.refuted and h.shown and sigmoid(h.logit) >= cal.incident_at
+            for h in table.values()
+        )
     )
     for item in ledger.of("words.resemble"):
         family = item.labels.get("family", "")
@@ -294,6 +299,8 @@ def _cap(ledger: Ledger, h: Hypothesis) -> None:
         limits.append((cal.cap_one_snapshot_rate, "a rate claim on one snapshot"))
     if h.only_partial:
         limits.append((cal.incident_at - 0.01, "inputs of its rules are missing"))
+    if h.outcome == "incident" and not h.shown and ledger.value(NOT_GIVEN) is not None:
+        limits.append((cal.incident_at - 0.01, "only words speak for it, and a file they point to is not here"))
     if (
         ledger.value(UNREADABLE) is True
         and h.outcome != "theoretical_limit"

@@ -18,6 +18,9 @@ SYMPTOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "memory": ("memory pressure", "内存压力", ("symptom.memory",)),
 }  # fmt: skip
 
+# A driver that is surer of itself by less than this below its victim is not blamed in the victim's place.
+NEAR = 0.25
+
 
 def drivers(known: Knowledge, h: Hypothesis) -> set[str]:
     """Families that may stand upstream of this one, from its card and its fired rules."""
@@ -49,7 +52,7 @@ def order(known: Knowledge, found: list[Hypothesis]) -> tuple[list[Hypothesis], 
     for h in supported:
         upstream = [
             u for u in supported
-            if u is not h and u.family in drivers(known, h) and h.family not in drivers(known, u)
+            if u is not h and u.confidence >= h.confidence - NEAR and u.family in drivers(known, h) and h.family not in drivers(known, u)
         ]  # fmt: skip
         roles[h.family] = "symptom" if upstream else "root"
     roots = [h for h in supported if roles[h.family] == "root"]
@@ -58,7 +61,7 @@ def order(known: Knowledge, found: list[Hypothesis]) -> tuple[list[Hypothesis], 
         roots = [supported[0]]
     lead = roots[0].confidence if roots else 0.0
     for h in roots[1:]:
-        if h.confidence < lead - 0.25:
+        if h.confidence < lead - NEAR:
             roles[h.family] = "contributing"
     rest = [h for h in supported if h not in roots]
     return roots + rest, roles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.belief import UNREADABLE, Hypothesis, calibration
+from agent.belief import NOT_GIVEN, UNREADABLE, Hypothesis, calibration
 from agent.diagnosis import ProbeAdvice, RuleResult
 from knowledge.schema import Knowledge, Probe, Text, both
 from tools.view import Ledger
@@ -69,6 +69,16 @@ def enumerate_probes(
         _add(table, VITAL_SIGNS, "", 10.0, lang)
     elif all(h.confidence < WEAK_LEAD for h in leads) and any(ledger.value(f) is None for f in _NEEDED[:3]):
         _add(table, VITAL_SIGNS, "", 1.0, lang)
+    if gone := [str(item.value) for item in ledger.of(NOT_GIVEN)]:
+        names = ", ".join(gone)
+        ask = Text(en=f"The files the report points to: {names}", zh=f"报告提到的文件：{names}")
+        _add(
+            table,
+            Probe(id="missing-files", ask=ask, command=f"inferdx diagnose … {' '.join(gone)}", cost="none"),
+            "",
+            5.0,
+            lang,
+        )
     for fact, weight in _wanted_facts(known, found, results).items():
         definition = known.facts.get(fact)
         if definition is None or definition.get is None or ledger.value(fact) is not None:

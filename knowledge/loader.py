@@ -129,5 +129,8 @@ def told() -> dict[str, dict[str, list[str]]]:
     """
     out: dict[str, dict[str, list[str]]] = {}
     for path in yaml_files(ROOT, "told"):
-        out |= msgspec.convert(read_yaml(path), dict[str, dict[str, list[str]]])
+        for name, languages in msgspec.convert(read_yaml(path), dict[str, dict[str, list[str]]]).items():
+            mine = out.setdefault(name, {})
+            for lang, texts in languages.items():
+                mine.setdefault(lang, []).extend(texts)
     return out

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from tools.contract import Context, Problem, Reading, ReadResult, Source
+from tools.intake.attachments import missing
 from tools.intake.registry import classify, reader
 from tools.part import Part
 
@@ -99,6 +100,9 @@ def read_all(parts: list[Part], context: Context) -> tuple[list[Reading], list[P
 
         told = [p for p in given if p.kind in _TOLD or p in both]
         readings.extend(structs.replace(r, via="report") for r in likeness(told))
+        pointed, gone = missing([p for p in given if p.kind == "report" or p in both], given)
+        readings.extend(structs.replace(r, via="report") for r in pointed)
+        problems.extend(gone)
     return readings, problems, kinds
 
 
