@@ -17,13 +17,20 @@ _NEEDED = (
     "requests.finished.count",
 )
 MAX_PROBES = 6
+LIKENESS = "words.resemble"
+# So many leads or likenesses are asked about; a likeness below this share is chance.
+ALIKE = 3
+ALIKE_FROM = 0.05
+# What a person says is no reading to fetch, and the two pages of the vital signs hold every metric.
+_TOLD = ("symptom.", "concept.", "shape.", "said.")
+_PAGES = "curl -s http://HOST:PORT/metrics > metrics-000.prom"
 # Below this confidence a lead is not worth a probe of its own before the vital signs are known.
 WEAK_LEAD = 0.3
 VITAL_SIGNS = Probe(
     id="vital-signs",
     ask=Text(
-        en="Two metrics pages, 30 s apart, while it hurts; with the launch command and the server log if they are at hand",
-        zh="故障期间间隔 30 秒抓取两次 metrics；如有启动命令与服务日志请一并提供",
+        en="Two metrics pages, 30 s apart, while it hurts (running, waiting, KV usage, latencies); with the launch command and the server log if they are at hand",
+        zh="故障期间间隔 30 秒抓取两次 metrics（运行、排队、KV 占用、延迟）；如有启动命令与服务日志请一并提供",
     ),
     command="curl -s http://HOST:PORT/metrics > metrics-000.prom; sleep 30; curl -s http://HOST:PORT/metrics > "
     "metrics-001.prom; inferdx diagnose metrics-00*.prom",
@@ -37,6 +44,22 @@ VITAL_SIGNS = Probe(
         en="no page: the server is down, or this is not its port; read the log",
         zh="无页面：服务未运行或端口不对；看日志",
     ),
+)
+MACHINE = Probe(
+    id="machine-state",
+    ask=Text(
+        en="What the machine does while it hurts: GPU clocks, power, throttle reasons, processes and links; CPU use per process",
+        zh="故障期间机器状态：GPU 频率、功率、降频原因、进程与链路；各进程 CPU 占用",
+    ),
+    command="nvidia-smi -q > nvidia-smi-q.txt; nvidia-smi pmon -c 5 > pmon.txt; nvidia-smi topo -m > topo.txt; "
+    "top -b -n 2 -d 5 > top.txt",
+    cost="none",
+    yields=["gpu.clock_sm_mhz", "gpu.util", "host.cpu_idle"],
+    if_true=Text(
+        en="low clocks, foreign processes, a narrow link or a full core: the layer below the engine is the place to look",
+        zh="频率低、外来进程、链路降速或单核占满：问题在引擎之下",
+    ),
+    if_false=Text(en="the machine is well: look at the engine and its load", zh="机器正常：看引擎与负载"),
 )
 
 
@@ -67,8 +90,11 @@ def enumerate_probes(
             _add(table, probe, h.family, gain / (_cost(probe.cost) * (1 + 0.15 * rank)), lang)
     if ledger.value(UNREADABLE) is True:
         _add(table, VITAL_SIGNS, "", 10.0, lang)
-    elif all(h.confidence < WEAK_LEAD for h in leads) and any(ledger.value(f) is None for f in _NEEDED[:3]):
-        _add(table, VITAL_SIGNS, "", 1.0, lang)
+    elif all(h.confidence < WEAK_LEAD for h in leads):
+        if any(ledger.value(f) is None for f in _NEEDED[:3]):
+            _add(table, VITAL_SIGNS, "", 1.0, lang)
+        if all(ledger.value(fact) is None for fact in MACHINE.yields):
+            _add(table, MACHINE, "", 0.5, lang)
     if gone := [str(item.value) for item in ledger.of(NOT_GIVEN)]:
         names = ", ".join(gone)
         ask = Text(en=f"The files the report points to: {names}", zh=f"报告提到的文件：{names}")
@@ -79,9 +105,13 @@ def enumerate_probes(
             5.0,
             lang,
         )
+    if len(leads) < ALIKE:
+        _alike(known, ledger, table, {h.family for h in leads}, lang)
     for fact, weight in _wanted_facts(known, found, results).items():
         definition = known.facts.get(fact)
-        if definition is None or definition.get is None or ledger.value(fact) is not None:
+        if definition is None or definition.get is None or ledger.value(fact) is not None or fact.startswith(_TOLD):
+            continue
+        if VITAL_SIGNS.id in table and definition.get.how.startswith(_PAGES):
             continue
         probe = Probe(
             id=f"read:{fact}", ask=definition.means, command=definition.get.how, cost=definition.get.cost, yields=[fact]
@@ -94,6 +124,21 @@ def enumerate_probes(
             continue
         _add(table, probe, "", weight / _cost(probe.cost), lang)
     return sorted(table.values(), key=lambda p: (-p.value, p.id))[:MAX_PROBES]
+
+
+def _alike(known: Knowledge, ledger: Ledger, table: dict[str, ProbeAdvice], leads: set[str], lang: str) -> None:
+    """With few leads, the first probes of the families that the words resemble most: a topic is enough to ask about."""
+    items = sorted(ledger.of(LIKENESS), key=lambda i: -i.value if isinstance(i.value, float) else 0.0)
+    for item in items[:ALIKE]:
+        family = item.labels.get("family", "")
+        card = known.families.get(family)
+        share = item.value if isinstance(item.value, float) else 0.0
+        if card is None or family in leads or share < ALIKE_FROM:
+            continue
+        for rank, probe in enumerate(card.probes[:2]):
+            if probe.yields and all(ledger.value(f) is not None for f in probe.yields):
+                continue
+            _add(table, probe, family, share / (_cost(probe.cost) * (1 + rank)), lang)
 
 
 def _add(table: dict[str, ProbeAdvice], probe: Probe, family: str, value: float, lang: str) -> None:

@@ -2,7 +2,7 @@
 
 Nothing is learnt from cases. Tokens are word stems and runs of five letters (which forgive endings, compounds and
 misspelling); the weight of a rare token is damped, so that one odd word does not decide. The share is a softmax whose
-temperature was set so that the mean share of the first place equals how often it is right (``evals/README.md`` says on
+temperature was set so that the mean share of the first place is near how often it is right (0.70 against 0.66, n 131: on
 which cases).
 """
 
@@ -21,7 +21,7 @@ from knowledge import load
 from knowledge.cache import compiled, stamp
 from knowledge.loader import ROOT, told, yaml_files
 
-TEMPERATURE = 0.013
+TEMPERATURE = 0.015
 BENIGN = "benign:"
 DAMPED = 0.7
 RUN = 5
