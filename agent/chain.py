@@ -21,6 +21,9 @@ SYMPTOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 # A driver that is surer of itself by less than this below its victim is not blamed in the victim's place.
 NEAR = 0.25
 
+# Seconds of p99 TTFT that anybody notices, and how many p99 token gaps it must outweigh.
+LATE_S, LATE_GAPS = 2.0, 20.0
+
 
 def drivers(known: Knowledge, h: Hypothesis) -> set[str]:
     """Families that may stand upstream of this one, from its card and its fired rules."""
@@ -91,6 +94,8 @@ def chain(known: Knowledge, ordered: list[Hypothesis], roles: dict[str, str], le
                 None,
             )  # fmt: skip
         here = step
+    if symptom in ("tpot", "throughput") and _late_first(ledger):
+        symptom = "ttft"
     told = [name for name in SYMPTOMS if ledger.value(f"symptom.{name}") is True]
     if told and symptom not in told:
         symptom = told[0]
@@ -100,6 +105,14 @@ def chain(known: Knowledge, ordered: list[Hypothesis], roles: dict[str, str], le
         ids = [i for fact in SYMPTOMS[symptom][2] for i in ledger.ids(fact)][:3]
         links.append(Link(state=symptom, layer="symptom", title=title, evidence=ids))
     return links
+
+
+def _late_first(ledger: Ledger) -> bool:
+    """Users wait for the first token far longer than for any other: that is what they feel, whatever a cause does first."""
+    first, gap = ledger.value("ttft.p99_s"), ledger.value("itl.p99_s")
+    if not isinstance(first, float) or not isinstance(gap, float):
+        return False
+    return first >= LATE_S and first >= LATE_GAPS * gap
 
 
 def _felt(name: str, ledger: Ledger) -> bool:
