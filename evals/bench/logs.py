@@ -1,4 +1,4 @@
-"""Speed and memory of the log reader on a made log: ``python -m evals.bench.logs [MB] [mixed|unique]``.
+"""Speed and memory of the log reader on a made log: ``python -m evals.bench.logs [MB] [mixed|unique|statistics]``.
 
 The log mixes what big logs hold: access lines, statistics lines, request lines with identifiers, warnings, tracebacks
 of interleaved processes and progress bars. It is written to a temporary file in a stream; a child process reads it.
@@ -37,9 +37,13 @@ print(json.dumps(out))
 
 
 def chunk(number: int, kind: str) -> Iterator[str]:
-    """2000 lines. ``kind``: ``mixed`` (as described above) or ``unique`` (each line has new words: the worst case)."""
+    """2000 lines. ``kind``: ``mixed`` (as described above) or ``unique`` (each line has new words: the
+    worst case), or ``statistics`` (nothing but the periodic line, read in full each time)."""
     stamp = f"11-{1 + number // 8640 % 28:02d} {number // 360 % 24:02d}:{number // 6 % 60:02d}:{number % 6 * 10:02d}"
     api, core = f"(APIServer pid=4242) INFO {stamp}", "(EngineCore_DP0 pid=4311)"
+    if kind == "statistics":
+        yield from (_statistics(number * CHUNK + i) for i in range(CHUNK))
+        return
     yield (
         f"{api} [loggers.py:123] Engine 000: Avg prompt throughput: {900 + number % 700}.4 tokens/s, Avg generation "
         f"throughput: {1200 + number % 333}.1 tokens/s, Running: {64 + number % 9} reqs, Waiting: {number % 5} reqs, "
@@ -62,6 +66,15 @@ def chunk(number: int, kind: str) -> Iterator[str]:
             yield f"{core} WARNING {stamp} [scheduler.py:9] queue of tenant {i % 7} is {i} long"
         else:
             yield f"Capturing CUDA graphs (decode, FULL): {i % 100}%|###   | {i}/67 [00:0{i % 10}<00:03,  9.{i % 10}it/s]"
+
+
+def _statistics(n: int) -> str:
+    stamp = f"11-{1 + n // 8640 % 28:02d} {n // 360 % 24:02d}:{n // 6 % 60:02d}:{n % 6 * 10:02d}"
+    return (
+        f"(APIServer pid=1) INFO {stamp} [loggers.py:123] Engine 000: Avg prompt throughput: {900 + n % 700}.4 tokens/s, "
+        f"Avg generation throughput: {1200 + n % 333}.1 tokens/s, Running: {64 + n % 9} reqs, Waiting: {n % 5} reqs, "
+        f"GPU KV cache usage: {n % 100}.{n % 10}%, Prefix cache hit rate: 41.{n % 10}%"
+    )
 
 
 def _words(serial: int) -> str:
