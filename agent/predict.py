@@ -28,9 +28,7 @@ def ledger_of(known: Knowledge, diagnosis: Diagnosis) -> Ledger:
 def lines(change: Change) -> list[str]:
     """A predicted change as short lines: value before → after with its range, effects, and what was left out."""
     out = []
-    for delta in change.deltas[:_SHOWN]:
-        if delta.direction() == "same":
-            continue
+    for delta in [d for d in change.deltas if d.direction() != "same"][:_SHOWN]:
         name = delta.name.replace("_", " ")
         out.append(
             f"{name}: {delta.before:.4g} → {delta.after:.4g} {delta.unit} "

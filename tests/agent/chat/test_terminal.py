@@ -4,89 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import re
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[3]
-WORLD = ROOT / "evals" / "cases" / "case-0200" / "world"
-# A terminal of its own, so that Ctrl-C typed there arrives as a signal.
-OWN = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-MAIN = "import sys; from agent.cli import run; sys.exit(run(sys.argv[1:]))"
-
-
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    keep = {k: v for k, v in os.environ.items() if not k.startswith(("INFERDX_", "LANG", "LC_"))}
-    return {**keep, "INFERDX_DATA": str(tmp_path), "PYTHONPATH": str(ROOT), "TERM": "xterm", "LC_ALL": "C.UTF-8",
-            "COLUMNS": "100", "XDG_CONFIG_HOME": str(tmp_path)}  # fmt: skip
-
-
-class Terminal:
-    """A chat on a pseudo-terminal."""
-
-    def __init__(self, env: dict[str, str], *args: str) -> None:
-        self.master, slave = pty.openpty()
-        self.child = subprocess.Popen(
-            [sys.executable, "-c", OWN + MAIN, "chat", *args], cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave,
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(slave)
-        self.seen = ""
-
-    def send(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def until(self, pattern: str, limit: float = 90.0) -> str:
-        """What appears up to a pattern."""
-        end = time.monotonic() + limit
-        start = len(self.seen)
-        while time.monotonic() < end:
-            if re.search(pattern, self.seen[start:]):
-                return self.seen[start:]
-            if select.select([self.master], [], [], 0.2)[0]:
-                try:
-                    self.seen += os.read(self.master, 65536).decode("utf-8", "replace")
-                except OSError:
-                    break
-        assert re.search(pattern, self.seen[start:]), f"no {pattern!r} in {self.seen[start:][-1500:]!r}"
-        return self.seen[start:]
-
-    def interrupt(self, pattern: str) -> None:
-        """Ctrl-C, pressed again while nothing is said: the interpreter's line editor can lose one that comes between
-        its prompt and its wait (it looks at signals only after the wait is interrupted)."""
-        start = len(self.seen)
-        for _ in range(20):
-            os.kill(self.child.pid, signal.SIGINT)
-            end = time.monotonic() + 3
-            while time.monotonic() < end and not re.search(pattern, self.seen[start:]):
-                if select.select([self.master], [], [], 0.2)[0]:
-                    self.seen += os.read(self.master, 65536).decode("utf-8", "replace")
-            if re.search(pattern, self.seen[start:]):
-                return
-        raise AssertionError(f"no {pattern!r} in {self.seen[start:][-1500:]!r}")
-
-    def end(self) -> None:
-        if self.child.poll() is None:
-            self.child.kill()
-        self.child.wait(10)
-        os.close(self.master)
-
-
-@pytest.fixture
-def terminals(env: dict[str, str]) -> Iterator[list[Terminal]]:
-    made: list[Terminal] = []
-    yield made
-    for terminal in made:
-        terminal.end()
+from tests.agent.chat.terminal import MAIN, ROOT, WORLD, Terminal
 
 
 def test_a_dialogue_on_a_terminal(env: dict[str, str], terminals: list[Terminal], tmp_path: Path) -> None:
