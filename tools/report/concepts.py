@@ -14,24 +14,30 @@ from tools.contract import Reading, Source
 from tools.report.spans import Clause, Sentence, clauses, denied, mode_at
 
 MAX_LINES = 3000
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 _CUT = re.compile(r"(?<=[.!?。！？；])\s+|(?<=[。！？；])")
 
 
 @lru_cache(maxsize=1)
-def patterns() -> tuple[tuple[Signature, re.Pattern[str]], ...]:
-    """Report signatures with their compiled patterns; one that does not compile is the linter's finding, not ours."""
+def patterns() -> tuple[tuple[Signature, re.Pattern[str], tuple[str, ...]], ...]:
+    """Report signatures with their compiled patterns and lower-case ``need`` words, of which a sentence must hold one.
+
+    One that does not compile is the linter's finding, not ours.
+    """
     out = []
     for signature in load().signatures.values():
         if "report" in signature.where:
             try:
-                out.append((signature, re.compile(signature.pattern, 0 if signature.case else re.IGNORECASE)))
+                pattern = re.compile(signature.pattern, 0 if signature.case else re.IGNORECASE)
+                out.append((signature, pattern, tuple(word.lower() for word in signature.need)))
             except re.error:
                 continue
     return tuple(out)
 
 
-def match(ref: str, lines: list[tuple[int, str]]) -> list[Reading]:
-    """One reading per claimed fact: its first undenied, unhedged mention. ``lines``: numbered prose and table lines."""
+def match(ref: str, lines: list[tuple[int, str]], only: str = "") -> list[Reading]:
+    """One reading per claimed fact: its first undenied, unhedged mention. ``lines``: numbered prose and table lines;
+    ``only``: look for this fact alone."""
     found: dict[str, Reading] = {}
     for number, line in lines[:MAX_LINES]:
         start = 0
@@ -39,14 +45,19 @@ def match(ref: str, lines: list[tuple[int, str]]) -> list[Reading]:
             text = line[start:cut]
             start = cut
             if len(text.strip()) >= 4:
-                _sentence(ref, number, text, found)
+                _sentence(ref, number, text, found, only)
     return list(found.values())
 
 
-def _sentence(ref: str, number: int, text: str, found: dict[str, Reading]) -> None:
+def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only: str) -> None:
     parts: list[Clause] | None = None
-    for signature, pattern in patterns():
-        if signature.fact in found:
+    # With the digits left out too: ``need`` words are written for the log reader, which leaves them out ("a2a" → "aa").
+    low = text.lower()
+    low = f"{low}\n{low.translate(_NO_DIGITS)}"
+    for signature, pattern, need in patterns():
+        if signature.fact in found or (only and signature.fact != only):
+            continue
+        if need and not any(word in low for word in need):
             continue
         hit = pattern.search(text)
         if hit is None or hit.end() == hit.start():
