@@ -47,7 +47,14 @@ def test_a_rule_may_name_the_driver_too() -> None:
     victim = held("other", 0.9, rules=[rule(family="other", driven_by=["cause"], leads_to=["ttft"])])
     assert drivers(known, victim) == {"cause"}
     assert effects(known, victim) == ["ttft"]
-    assert order(known, [victim, held("cause", 0.6)])[1]["other"] == "symptom"
+    assert order(known, [victim, held("cause", 0.7)])[1]["other"] == "symptom"
+
+
+def test_a_driver_much_less_sure_than_its_victim_takes_no_blame_from_it() -> None:
+    victim = held("other", 0.9, rules=[rule(family="other", driven_by=["cause"])])
+    ordered, roles = order(knowledge(), [victim, held("cause", 0.6)])
+    assert [h.family for h in ordered] == ["other", "cause"]
+    assert roles == {"other": "root", "cause": "contributing"}
 
 
 def test_two_that_drive_each_other_are_both_roots() -> None:
