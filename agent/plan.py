@@ -105,7 +105,7 @@ def enumerate_probes(
             5.0,
             lang,
         )
-    if len(leads) < ALIKE:
+    if len(leads) < ALIKE and all(h.confidence < calibration().incident_at for h in leads):
         _alike(known, ledger, table, {h.family for h in leads}, lang)
     for fact, weight in _wanted_facts(known, found, results).items():
         definition = known.facts.get(fact)

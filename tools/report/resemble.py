@@ -12,12 +12,14 @@ TOP = 6
 # A line of complaint resembles many cards by accident; below this many words a share counts in proportion.
 ENOUGH = 30
 LEAST = 8
+# Keys and help texts of a format are nobody's words.
+_DATA = (".json", ".jsonl", ".csv", ".prom", ".sqlite")
 
 
 def readings(parts: list[Part]) -> list[Reading]:
     """The best families for the words of all text parts together, each with the line that speaks for it most."""
     lines: list[tuple[str, int, str]] = []
-    for part in parts[:MAX_PARTS]:
+    for part in [p for p in parts if not p.name.lower().endswith(_DATA)][:MAX_PARTS]:
         left = MAX_CHARS
         for number, line in part.lines(limit=400):
             left -= len(line)
