@@ -25,7 +25,7 @@ from tools.view import Ledger
 # Who asks for approval complains of nothing: likeness alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
 COMPLAINT = "complaint.words"
-COMPLAINTS = 2.0
+COMPLAINTS = 1.0
 UNREADABLE = "metrics.unusable"
 NOT_GIVEN = "report.missing_file"
 
