@@ -29,7 +29,7 @@ def told() -> tuple[Knowledge, Diagnosis]:
 
 
 def assistant(url: str, **can: Any) -> ModelAssistant:
-    model = Model(Settings(name="m", base_url=url, timeout_s=3.0))
+    model = Model(Settings(name="m", base_url=url, timeout_s=20.0))
     model._can = Capability(**{"schema": True, "streaming": False, **can})
     return ModelAssistant(model, load())
 
