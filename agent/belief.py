@@ -24,6 +24,7 @@ from tools.view import Ledger
 
 # Who asks for approval complains of nothing: likeness alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
+LIKENESS = "words.resemble"
 COMPLAINT = "complaint.words"
 COMPLAINTS = 1.0
 UNREADABLE = "metrics.unusable"
@@ -244,7 +245,7 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
             for h in table.values()
         )
     )
-    for item in ledger.of("words.resemble"):
+    for item in ledger.of(LIKENESS):
         family = item.labels.get("family", "")
         share = item.value if isinstance(item.value, float) else 0.0
         card = known.families.get(family)

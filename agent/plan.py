@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.belief import NOT_GIVEN, UNREADABLE, Hypothesis, calibration
+from agent.belief import LIKENESS, NOT_GIVEN, UNREADABLE, Hypothesis, calibration
 from agent.diagnosis import ProbeAdvice, RuleResult
 from knowledge.schema import Knowledge, Probe, Text, both
 from tools.view import Ledger
@@ -17,7 +17,6 @@ _NEEDED = (
     "requests.finished.count",
 )
 MAX_PROBES = 6
-LIKENESS = "words.resemble"
 # So many leads or likenesses are asked about; a likeness below this share is chance.
 ALIKE = 3
 ALIKE_FROM = 0.05

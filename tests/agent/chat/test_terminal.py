@@ -49,25 +49,11 @@ def test_a_dialogue_on_a_terminal(env: dict[str, str], terminals: list[Terminal]
     assert again.child.wait(20) == 1
 
 
-def test_ctrl_c_stops_a_scrape_and_keeps_the_thread(env: dict[str, str], terminals: list[Terminal]) -> None:
-    import threading
-    from http.server import BaseHTTPRequestHandler, HTTPServer
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b'vllm:num_requests_running{model_name="m"} 4.0\n')
-
-        def log_message(self, *args: object) -> None:
-            del args
-
-    server = HTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def test_ctrl_c_stops_a_scrape_and_keeps_the_thread(env: dict[str, str], terminals: list[Terminal], page: str) -> None:
     chat = Terminal(env, "--no-model")
     terminals.append(chat)
     chat.until(r"/attach[\s\S]*> ")
-    chat.send(f"/attach http://127.0.0.1:{server.server_address[1]}/metrics\r")
+    chat.send(f"/attach {page}\r")
     time.sleep(3)
     begin = time.monotonic()
     chat.send("\x03")
@@ -75,8 +61,6 @@ def test_ctrl_c_stops_a_scrape_and_keeps_the_thread(env: dict[str, str], termina
     assert time.monotonic() - begin < 15
     chat.send("/thread\r")
     chat.until("resume with")
-    server.shutdown()
-    server.server_close()
 
 
 def test_from_a_pipe_blocks_are_inputs_and_commands_are_commands(env: dict[str, str]) -> None:

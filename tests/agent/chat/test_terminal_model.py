@@ -6,14 +6,9 @@ import json
 import os
 import re
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from agent.chat.answer import whatif
 from agent.chat.session import Session
@@ -42,24 +37,6 @@ def test_a_model_narrates_in_the_terminal_and_is_warned_of_when_it_is_the_patien
         chat.until("both the patient and the model used")
         os.kill(chat.child.pid, signal.SIGKILL)
         assert stand.bodies
-
-
-@pytest.fixture
-def page() -> Iterator[str]:
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b'vllm:num_requests_running{model_name="m"} 4.0\n')
-
-        def log_message(self, *args: object) -> None:
-            del args
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/metrics"
-    server.shutdown()
-    server.server_close()
 
 
 def test_killed_in_the_middle_of_a_scrape_the_thread_goes_on_with_what_was_given(
