@@ -206,11 +206,14 @@ def do_calibrate(args: argparse.Namespace) -> int:
 
 def do_record(args: argparse.Namespace) -> int:
     """Freeze an incident."""
-    from agent.sources import Sources, seconds, split_args
+    from agent.sources import Sources, moment, seconds, split_args
     from evals.record import Draft, record
 
     paths, urls, _ = split_args(args.sources)
     sources = Sources(paths=paths, urls=urls, window_s=seconds(args.window) if urls else 0.0)
+    if args.prometheus:
+        sources.prometheus, sources.match = args.prometheus, args.match
+        sources.start, sources.end = moment(args.start), moment(args.end)
     draft = Draft(line=args.line, families=args.family, outcome=args.outcome, symptom=args.symptom)
     made = record(sources, draft, id=args.id, **_dirs(args))
     for problem in made.problems:

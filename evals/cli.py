@@ -44,7 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     made["calibrate"].add_argument("--write", action="store_true", help="write knowledge/calibration.yaml")
     made["calibrate"].add_argument("-j", "--jobs", type=int, default=2, metavar="N")
     record = made["record"]
-    record.add_argument("sources", nargs="+", metavar="FILE|FOLDER|URL", help="what the incident left")
+    record.add_argument("sources", nargs="*", metavar="FILE|FOLDER|URL", help="what the incident left")
+    record.add_argument("--prometheus", default="", metavar="URL", help="a Prometheus server as source")
+    record.add_argument("--match", default="", metavar="LABELS", help="label matchers, e.g. 'model_name=\"m\"'")
+    record.add_argument("--from", dest="start", default="-30m", metavar="TIME", help="start of the range (-30m)")
+    record.add_argument("--to", dest="end", default="now", metavar="TIME", help="end of the range (now)")
     record.add_argument("--line", required=True, help="'symptom – cause – change – effect'")
     record.add_argument(
         "--family", action="append", default=[], help="confirmed cause, main one first; may be repeated"

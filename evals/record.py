@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -141,17 +142,29 @@ def record(
 
 
 def _scraped(sources: Sources, problems: list[Problem]) -> list[Part]:
-    """Pages of the live addresses, as parts."""
-    if not sources.urls:
-        return []
-    from tools.metrics.live import scrape
+    """Pages of the live addresses with the index of their times, and what a Prometheus server answered, as parts."""
+    from tools.metrics import live
 
-    parts: list[Part] = []
+    pages: list[Part] = []
     for url in sources.urls:
-        pages, bad, _ = scrape(url, sources.window_s)
-        parts += pages
+        more, bad, _ = live.scrape(url, sources.window_s)
+        pages += more
         problems += bad
-    return [Part(name=f"metrics-{i:03d}.prom", data=p.data, path=p.path, time=p.time) for i, p in enumerate(parts)]
+    parts = [Part(name=f"metrics-{i:03d}.prom", data=p.data, path=p.path) for i, p in enumerate(pages)]
+    if parts:
+        # A file on a disk has no time of its own that can be trusted: without this there is no rate.
+        times = [{"file": part.name, "unix": page.time} for part, page in zip(parts, pages, strict=True)]
+        parts.append(Part(name="scrapes.json", data=json.dumps({"scrapes": times}, indent=1).encode()))
+    if sources.prometheus:
+        answer = live.ask(sources.prometheus, sources.match, sources.start, sources.end)
+        problems += answer.problems
+        if answer.data is not None and answer.data["data"]["result"]:
+            parts.append(Part(name="prometheus.json", data=answer.body))
+        elif answer.data is not None:
+            what = f"no vLLM or SGLang series for {sources.match or 'any label'} in this range"
+            do = "check --match, --from and the scrape job"
+            problems.append(Problem(ref=sources.prometheus, what=what, do=do, severity="error"))
+    return parts
 
 
 def scaffold(id: str = "", *, cases: Path = CASES, labels: Path = LABELS) -> tuple[Path, Path]:

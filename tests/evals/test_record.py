@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,13 @@ from agent import past
 from agent.sources import Sources
 from evals.record import Draft, check_line, next_id, record, scaffold
 from evals.schema import LabelError, load_cases, load_label
+from tests.agent.services import free_port
+from tests.tools.metrics.test_live import prometheus, server
+from tools.contract import Context
+from tools.intake.collect import parts_of, read_all
+from tools.metrics import live
+
+__all__ = ["server"]  # a fixture
 
 LINE = "60 wait at 2 % KV – cap of four – raise it – nobody waits"
 
@@ -75,3 +83,63 @@ def test_scaffold_is_a_case_that_loads(place: dict[str, Path]) -> None:
     assert next_id(place["cases"]) == "case-9001"
     with pytest.raises(LabelError, match="exists"):
         scaffold("case-9000", **place)
+
+
+def _same(first: Path, second: Path) -> dict[str, tuple[object, object]]:
+    """Facts of two folders of pages that differ."""
+    found = []
+    for folder in (first, second):
+        parts, _ = parts_of([folder])
+        found.append({r.fact: r.value for r in read_all(parts, Context())[0] if r.fact.startswith("throughput.")})
+    return {k: (found[0].get(k), found[1].get(k)) for k in {*found[0], *found[1]} if found[0].get(k) != found[1].get(k)}
+
+
+def test_a_live_address_keeps_the_time_of_its_pages(tmp_path: Path, place: dict[str, Path], server: str) -> None:
+    draft = Draft(line=LINE, families=["sequence_limit"], symptom="ttft")
+    sources = Sources(urls=[f"{server}/metrics"], window_s=2.0)
+    made = record(sources, draft, journal=tmp_path / "j", **place)
+    assert made.problems == []
+    assert sorted(p.name for p in made.world.iterdir()) == ["metrics-000.prom", "metrics-001.prom", "scrapes.json"]
+    parts, _ = parts_of([made.world])
+    readings, problems, _ = read_all(parts, Context())
+    facts = {r.fact: r.value for r in readings}
+    assert problems == []
+    assert facts["throughput.generation_tokens_per_s.mean"] == pytest.approx(100, rel=0.15)
+    # A copy that loses file times (git, tar, a mail) reads the same.
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for path in made.world.iterdir():
+        (moved / path.name).write_bytes(path.read_bytes())
+    assert _same(made.world, moved) == {}
+
+
+def test_a_dead_address_leaves_no_case(tmp_path: Path, place: dict[str, Path]) -> None:
+    draft = Draft(line=LINE, families=["sequence_limit"])
+    gone = f"http://127.0.0.1:{free_port()}"
+    for sources in (Sources(urls=[f"{gone}/metrics"]), Sources(prometheus=gone, start=1.0, end=2.0)):
+        with pytest.raises(LabelError, match=r"no answer|did not answer"):
+            record(sources, draft, journal=tmp_path / "j", **place)
+    assert not place["cases"].exists() or not list(place["cases"].iterdir())
+
+
+@pytest.mark.real
+def test_a_range_of_a_real_prometheus(tmp_path: Path, place: dict[str, Path], server: str) -> None:
+    with prometheus(tmp_path, server) as base:
+        until = time.time() + 40
+        rate = None
+        while time.time() < until and rate is None:
+            time.sleep(2)
+            result = live.prometheus(base, 'model_name="m"', time.time() - 60, time.time())
+            rate = next((r for r in result.readings if r.fact == "throughput.generation_tokens_per_s.mean"), None)
+        draft = Draft(line=LINE, families=["sequence_limit"], symptom="ttft")
+        sources = Sources(prometheus=base, match='model_name="m"', start=time.time() - 60, end=time.time())
+        made = record(sources, draft, journal=tmp_path / "j", **place)
+        with pytest.raises(LabelError, match="no vLLM or SGLang series"):
+            record(
+                Sources(prometheus=base, match='model_name="x"', start=time.time() - 60, end=time.time()),
+                draft, journal=tmp_path / "j", **place,
+            )  # fmt: skip
+    assert [p.name for p in made.world.iterdir()] == ["prometheus.json"]
+    facts = {r.fact: r.value for r in read_all(parts_of([made.world])[0], Context())[0]}
+    assert facts["queue.running.max"] == 4
+    assert facts["throughput.generation_tokens_per_s.mean"] == pytest.approx(100, rel=0.35)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
+
 from tools.contract import Problem, Reading, ReadResult, Source
 from tools.metrics.facts import compute
 from tools.metrics.names import canonical
@@ -86,7 +88,7 @@ def scrape(
     problems: list[Problem] = []
     failed = 0
     start = time.time()
-    count = max(1, round(seconds / every) + 1) if seconds > 0 else 1
+    count = max(2, round(seconds / every) + 1) if seconds > 0 else 1
     for number in range(count):
         target = start + number * (seconds / max(1, count - 1) if count > 1 else 0)
         while time.time() < target:
@@ -142,40 +144,63 @@ def _names() -> list[str]:
     return out
 
 
-def prometheus(base: str, match: str, start: float, end: float, step: float = 0.0) -> ReadResult:
-    """All known engine series of a Prometheus server over a range, as one window of facts.
+class Answer(Struct, kw_only=True):
+    """What a Prometheus server said to the one query. ``data`` is ``None`` when it said nothing that can be read."""
+
+    selector: str
+    step: float
+    body: bytes = b""
+    data: Any = None
+    problems: list[Problem] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+
+
+def ask(base: str, match: str, start: float, end: float, step: float = 0.0) -> Answer:
+    """All known engine series of a Prometheus server over a range, as it answered. Units: Unix seconds.
 
     ``match`` is a label matcher list such as ``model_name="m",namespace="prod"``. ``step`` 0 chooses about 120 points.
-    Raw series are fetched and turned into deltas here, so counter resets are seen and no PromQL rounding hides them.
     """
     import json
 
     import httpx
 
-    result = ReadResult()
     step = step or max(5.0, round((end - start) / 120))
-    series = SeriesSet()
     selector = "{" + ",".join(x for x in ('__name__=~"' + "|".join(_names()) + '"', match.strip("{} ")) if x) + "}"
+    answer = Answer(selector=selector, step=step)
     url = base.rstrip("/") + "/api/v1/query_range"
     params = {"query": selector, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}"}
     try:
-        status, _, body = fetch(url, params, timeout=30.0)
-        data: Any = json.loads(body)
+        status, _, answer.body = fetch(url, params, timeout=30.0)
+        data: Any = json.loads(answer.body)
     except Refused as error:
-        result.problems.append(Problem(ref=base, what=str(error), severity="error"))
-        return result
+        answer.problems.append(Problem(ref=base, what=str(error), severity="error"))
+        return answer
     except (httpx.HTTPError, ValueError) as error:
         what = f"Prometheus did not answer ({type(error).__name__})"
-        result.problems.append(Problem(ref=base, what=what, do="check the address", severity="error"))
-        result.readings.append(
+        answer.problems.append(Problem(ref=base, what=what, do="check the address", severity="error"))
+        answer.readings.append(
             Reading(fact="metrics.endpoint_down", value=True, source=Source(kind="url", ref=base), method=what)
         )
-        return result
+        return answer
     if status != 200 or data.get("status") != "success":
         what = f"Prometheus answered {status}: {str(data.get('error', ''))[:120]}"
-        result.problems.append(Problem(ref=base, what=what, do="check --match and the time range", severity="error"))
+        answer.problems.append(Problem(ref=base, what=what, do="check --match and the time range", severity="error"))
+        return answer
+    answer.data = data
+    return answer
+
+
+def prometheus(base: str, match: str, start: float, end: float, step: float = 0.0) -> ReadResult:
+    """What :func:`ask` got, as one window of facts.
+
+    Raw series are fetched and turned into deltas here, so counter resets are seen and no PromQL rounding hides them.
+    """
+    answer = ask(base, match, start, end, step)
+    result = ReadResult(problems=answer.problems, readings=answer.readings)
+    if answer.data is None:
         return result
-    rows = data["data"]["result"]
+    series = SeriesSet()
+    rows = answer.data["data"]["result"]
     if not rows:
         what = f"no vLLM or SGLang series for {match or 'any label'} in this range"
         result.problems.append(
@@ -185,7 +210,7 @@ def prometheus(base: str, match: str, start: float, end: float, step: float = 0.
             Reading(
                 fact="metrics.unusable",
                 value=True,
-                source=Source(kind="query", ref=base, query=selector[:200]),
+                source=Source(kind="query", ref=base, query=answer.selector[:200]),
                 method=what,
             )
         )
@@ -193,7 +218,7 @@ def prometheus(base: str, match: str, start: float, end: float, step: float = 0.
     for row in rows:
         add_row(series, row, base)
     times_of(series)
-    if series.times and end - series.times[-1] > max(5 * step, 120):
+    if series.times and end - series.times[-1] > max(5 * answer.step, 120):
         age = end - series.times[-1]
         what = f"newest sample is {age:.0f} s older than the end of the range"
         result.problems.append(Problem(ref=base, what=what, do="is the target still scraped?"))
