@@ -88,7 +88,7 @@ def _confusion(summary: Summary) -> str:
             style = f"background:color-mix(in srgb,var(--fill) {alpha:.0%},transparent);{ring}"
             cells.append(f'<td class="n" style="{style}">{count or ""}</td>')
         rows.append(f"<tr><th>{escape(kind)}</th>{''.join(cells)}</tr>")
-    head = "".join(f"<th>{escape(kind[:6])}</th>" for kind in KINDS)
+    head = "".join(f'<th style="writing-mode:vertical-rl">{escape(kind)}</th>' for kind in KINDS)
     return (
         f'<div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )

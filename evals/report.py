@@ -126,11 +126,10 @@ def _layers(summary: Summary) -> list[str]:
 
 
 def _confusion(summary: Summary) -> list[str]:
-    short = [kind[:6] for kind in KINDS]
     lines = [
         "### Confusion: label (rows) × answer",
         "",
-        "| | " + " | ".join(short) + " |",
+        "| | " + " | ".join(KINDS) + " |",
         "| --- |" + " --- |" * len(KINDS),
     ]
     for row in KINDS:
