@@ -28,6 +28,7 @@ _SYSLOG = re.compile(
 _KERNEL = re.compile(r"(?:<\d+>)?\[ {0,8}(\d{1,9}\.\d{6})\] ")
 _TAG = re.compile(r"\(([A-Za-z][\w .:=-]{0,60}?),? {0,2}pid=(\d+)(?:, ip=([\w.:]+))?[^()]{0,60}\) ?")
 _RANK = re.compile(r"\[?[Rr]ank ?(\d{1,4})\]?: ?")
+_RANKS = re.compile(r"\[((?:(?:DP|TP|PP|EP)\d{1,4} ?){1,4})\] ?")
 _MPI = re.compile(r"(?:\[\d+,(\d{1,4})\](?:<\w+>)?: ?|(\d{1,4}): )")
 _LEVEL = re.compile(
     r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,]\d{1,6})? "
@@ -210,6 +211,8 @@ def parse(text: str, *, nested: bool = False) -> Line:
             pass
         elif head in "[Rr" and (found := _RANK.match(text, at)):
             rank = rank or f"rank{found[1]}"
+        elif head == "[" and (found := _RANKS.match(text, at)):
+            rank = rank or found[1].strip()
         elif head and head in "[0123456789" and (found := _MPI.match(text, at)):
             rank = rank or f"rank{found[1] or found[2]}"
         elif found := _STDLIB.match(text, at):

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from knowledge.loader import load
 from tools.contract import Context, Problem, Reading, ReadResult, Source
+from tools.logs import ranks
 from tools.logs.blocks import Blocks, is_text
 from tools.logs.clusters import Clusters
 from tools.logs.scan import Scan
@@ -120,6 +121,7 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
             word = "Pending and Swapped" if series.family == "vllm-v0" else "Waiting"
             how = f"the statistics lines print {word}"
             yield make("engine.generation", series.family[-2:].upper(), series.first_line, how)
+    yield from ranks.readings(scan.series.values(), ref)
     yield from scan.extras.readings(ref)
     yield from scan.tallies.readings(ref, life.engine, life.version, origin)
     if not life.engine:

@@ -60,7 +60,9 @@ _PLAIN = {clock: Kind(SKIP, clock) for clock in ("", "md", "iso", "kernel")}
 def _handler(text: str) -> str:
     if "throughput: " in text and "Running: " in text:
         return "stats"
-    if " batch" in text and "#" in text and ("Decode batch" in text or "Prefill batch" in text):
+    if "#running-req: " in text or (
+        " batch" in text and "#" in text and ("Decode batch" in text or "Prefill batch" in text)
+    ):
         return "batch"
     if "SpecDecoding metrics" in text or "Speculative metrics" in text:
         return "spec"

@@ -149,11 +149,14 @@ def spec_line(text: str) -> Spec | None:
 
 
 def batch_line(text: str) -> Batch | None:
-    """SGLang ``Prefill batch`` or ``Decode batch``."""
+    """SGLang ``Prefill batch`` or ``Decode batch``, or their figures alone (the head cut off by who copied it)."""
     at = text.find("batch")
-    decode = text.startswith("Decode", max(0, at - 7))
+    decode = at >= 0 and text.startswith("Decode", max(0, at - 7))
     if at < 0 or not (decode or text.startswith("Prefill", max(0, at - 8))):
-        return None
+        start = text.find("#running-req: ")
+        if start < 0:
+            return None
+        decode, at = "#new-token" not in text, start - 5
     values: dict[str, float] = {}
     graph: bool | None = None
     for piece in text[at + 5 : at + 1200].split(", "):
@@ -162,6 +165,7 @@ def batch_line(text: str) -> Batch | None:
         key = key.strip(" .,")
         if "]" in key:
             key = key.rpartition("]")[2].strip()
+        key = key.replace("token_usage", "token usage")
         if key == "cuda graph":
             graph = raw.startswith("True")
         elif key and raw and (value := number(raw)) is not None:
