@@ -138,6 +138,9 @@ def number(text: str | None, kilo: str | None = None) -> float:
     return value * (1024 if power else 1000)
 
 
+_RANK = re.compile(r"(?:dp|tp|pp|ep) ?\d+", re.IGNORECASE)
+
+
 def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantity]) -> list[Condition]:
     """Condition markers of a sentence. ``text`` is as written, ``plain`` has names blanked out."""
     out: list[Condition] = []
@@ -150,7 +153,7 @@ def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantit
             out.append(Condition("gpu", item.start, item.stop, item.name))
             if item.value:
                 out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
-        elif item.kind == "setting":
+        elif item.kind == "setting" and not _rank_name(text, item):
             out.append(_setting(item))
             if item.name == "tensor_parallel_size" and item.value:
                 out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
@@ -179,6 +182,11 @@ def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantit
     out.extend(feature_marks(text))
     out.sort(key=lambda item: (item.start, item.stop))
     return out
+
+
+def _rank_name(text: str, item: Entity) -> bool:
+    """``[DP0]`` and ``TP0`` name a rank; no size is zero, and a size is not given alone in brackets."""
+    return bool(_RANK.fullmatch(text[item.start : item.stop])) and (item.value == 0 or text[: item.start].endswith("["))
 
 
 def _setting(item: Entity) -> Condition:

@@ -1,0 +1,71 @@
+"""Where a told first-token time was taken: at the client or in the engine. Told together, their ratio is a fact.
+
+What the engine counts ends at its own door; what a user waits for on top lies in the client, the gateway or the front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tools.contract import Reading
+from tools.report import emit
+from tools.report.document import Document
+from tools.report.observe import Observation
+
+_ENGINE = re.compile(
+    r"\b(?:vllm|sglang):\w+|\b(?:engine|server|backend|pod|vllm|sglang)(?:'s|s)?[- ](?:own |side |internal |reported )"
+    r"|\bengines?\b|\bserver (?=ttft|time to first|metrics?|histogram|logs?)|\bserver[- ]side\b|/metrics\b|\bhistograms?\b|\bprometheus\b"
+    r"|\b(?:vllm|sglang) (?:itself )?(?:says|reports?|claims|shows|measures)\b|服务端|引擎(?:侧|自身)?",
+    re.IGNORECASE,
+)
+_CLIENT = re.compile(
+    r"\bclients?\b|\b(?:users?|callers?|customers?) (?:see|wait|feel|get|report|observe)\w*|\bfrom outside\b|\bend[- ]to[- ]end\b"
+    r"|\b(?:through|via|behind|at|over) (?:the |our |an? )?(?:\w+ )?(?:gateway|proxy|ingress|router|load balancer)\b"
+    r"|\b(?:curl|browser|app|frontend|load generator|k6|locust)\b|客户端|用户(?:侧|端)?|业务侧|经(?:过)?网关",
+    re.IGNORECASE,
+)
+
+
+def _side(text: str, start: int) -> str:
+    """``client``, ``engine`` or nothing: the nearest word in front of the figure, else the nearest behind it."""
+    marks = [(m.start(), "engine") for m in _ENGINE.finditer(text)] + [
+        (m.start(), "client") for m in _CLIENT.finditer(text)
+    ]
+    before = [mark for mark in marks if mark[0] <= start]
+    if before:
+        return max(before)[1]
+    return min(marks)[1] if marks else ""
+
+
+def readings(doc: Document) -> Iterator[Reading]:
+    """``client.ttft.over_server`` and ``client.ttft.extra_s`` when both sides are told once or more, without a contradiction.
+
+    The smallest figure of the client is set against the largest of the engine: the claim is the least that was said.
+    """
+    sides: dict[str, list[Observation]] = {"client": [], "engine": []}
+    for item in doc.found:
+        if item.metric != "ttft" or item.norm or item.value <= 0:
+            continue
+        for parsed in doc.parsed:
+            text = parsed.sentence.text
+            at = text.find(item.span)
+            if at >= 0:
+                side = _side(text, at + len(item.span) // 2)
+                if side:
+                    sides[side].append(item)
+                break
+    if not sides["client"] or not sides["engine"]:
+        return
+    client = min(sides["client"], key=lambda item: item.value)
+    engine = max(sides["engine"], key=lambda item: item.value)
+    if client.value <= engine.value:
+        return
+    how = f"told: {client.value:g} s at the client, {engine.value:g} s in the engine"
+    source = emit.words(doc.part.name, client.line, client.span)
+    yield Reading(
+        fact="client.ttft.over_server", value=round(client.value / engine.value, 4), source=source, method=how
+    )
+    yield Reading(
+        fact="client.ttft.extra_s", value=round(client.value - engine.value, 4), unit="s", source=source, method=how
+    )
