@@ -25,6 +25,7 @@ from tools.view import Ledger
 # Who asks for approval complains of nothing: likeness alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
 LIKENESS = "words.resemble"
+CALM = "words.calm"
 COMPLAINT = "complaint.words"
 COMPLAINTS = 1.0
 UNREADABLE = "metrics.unusable"
@@ -52,10 +53,13 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     cap_no_refuter: float
     cap_no_decisive: float
     cap_one_snapshot_rate: float
+    cap_words: float
+    cap_words_unlike: float
     resemblance: float
     resemblance_alone: float
     resemblance_from: float
     resemblance_at: float
+    calm_at: float
     bands: dict[str, float]
     curve: list[tuple[float, float]] = []
     fitted_on: str = ""
@@ -302,6 +306,7 @@ def _cap(ledger: Ledger, h: Hypothesis) -> None:
         limits.append((cal.incident_at - 0.01, "inputs of its rules are missing"))
     if h.outcome == "incident" and not h.shown and ledger.value(NOT_GIVEN) is not None:
         limits.append((cal.incident_at - 0.01, "only words speak for it, and a file they point to is not here"))
+    limits.extend(_words_alone(ledger, h))
     if (
         ledger.value(UNREADABLE) is True
         and h.outcome != "theoretical_limit"
@@ -313,7 +318,34 @@ def _cap(ledger: Ledger, h: Hypothesis) -> None:
             value = limit
             h.caps.append(f"≤ {limit:g}: {why}")
     h.confidence = round(value, 4)
-    h.stated = round(min([stated(value), *(limit for limit, _ in limits)]), 4)
+    said = [limit for limit, _ in limits]
+    if _unlike(ledger, h):
+        said.append(cal.cap_words_unlike)
+        h.caps.append(f"said ≤ {cal.cap_words_unlike:g}: one phrase speaks for it, the rest of the words do not")
+    h.stated = round(min([stated(value), *said]), 4)
+
+
+def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
+    """What a person's words alone carry: never "likely", and no fault where they read as if nothing were wrong."""
+    cal = calibration()
+    if h.shown:
+        return []
+    limits = [(cal.cap_words, "only words speak for it")]
+    calm = ledger.value(CALM)
+    if h.outcome == "incident" and isinstance(calm, float) and calm >= cal.calm_at:
+        limits.append(
+            (cal.incident_at - 0.01, "only words speak for it, and they read like a question or expected behaviour")
+        )
+    return limits
+
+
+def _unlike(ledger: Ledger, h: Hypothesis) -> bool:
+    """A rule that only words fired, for a family that the report as a whole does not resemble."""
+    items = ledger.of(LIKENESS)
+    if h.shown or h.outcome != "incident" or not items:
+        return False
+    shares = [i.value for i in items if i.labels.get("family") == h.family and isinstance(i.value, float)]
+    return max(shares, default=0.0) < calibration().resemblance_from
 
 
 def _logged(ledger: Ledger, h: Hypothesis) -> bool:

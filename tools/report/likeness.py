@@ -21,7 +21,7 @@ from knowledge import load
 from knowledge.cache import compiled, stamp
 from knowledge.loader import ROOT, told, yaml_files
 
-TEMPERATURE = 0.015
+TEMPERATURE = 0.01
 BENIGN = "benign:"
 DAMPED = 0.7
 RUN = 5

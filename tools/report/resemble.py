@@ -1,4 +1,7 @@
-"""Which families the words of a report resemble, as readings: a lead for ordering, never a proof."""
+"""Which families the words of a report resemble, and how much they read as if nothing were wrong, as readings.
+
+A lead for ordering, never a proof.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +33,37 @@ def readings(parts: list[Part]) -> list[Reading]:
     count = words(text, ENOUGH)
     if count < LEAST:
         return []
-    out: list[Reading] = []
-    found = [row for row in shares(text) if not row[0].startswith(BENIGN)]
-    for rank, (family, share) in enumerate(found[:TOP], 1):
-        ref, number, span = max(lines, key=lambda row: (weight(row[2], family), -len(row[2])))
-        out.append(
-            Reading(
-                fact="words.resemble",
-                value=round(share * count / ENOUGH, 4),
-                source=Source(kind="words", ref=ref, line=number, span=span.strip()[:200]),
-                method=f"share of the likeness to what is told of {family}, place {rank}",
-                labels={"family": family, "rank": str(rank)},
-                caveats=("likeness of words is a lead, not evidence of a cause",),
-            )
+    scale = count / ENOUGH
+    every = shares(text)
+    found = [row for row in every if not row[0].startswith(BENIGN)]
+    out = [
+        _reading(
+            "words.resemble", share * scale, lines, family, f"share of the likeness to what is told of {family}, place {rank}",
+            {"family": family, "rank": str(rank)},
         )
+        for rank, (family, share) in enumerate(found[:TOP], 1)
+    ]  # fmt: skip
+    calm = [row for row in every if row[0].startswith(BENIGN)]
+    if calm:
+        name = calm[0][0]
+        method = "share of the likeness to questions, expected behaviour and limits, most to " + name.removeprefix(
+            BENIGN
+        )
+        labels = {"like": name.removeprefix(BENIGN)}
+        out.append(_reading("words.calm", sum(share for _, share in calm) * scale, lines, name, method, labels))
     return out
+
+
+def _reading(
+    fact: str, value: float, lines: list[tuple[str, int, str]], name: str, method: str, labels: dict[str, str]
+) -> Reading:
+    """A share with the line that speaks most for ``name``."""
+    ref, number, span = max(lines, key=lambda row: (weight(row[2], name), -len(row[2])))
+    return Reading(
+        fact=fact,
+        value=round(value, 4),
+        source=Source(kind="words", ref=ref, line=number, span=span.strip()[:200]),
+        method=method,
+        labels=labels,
+        caveats=("likeness of words is a lead, not evidence of a cause",),
+    )

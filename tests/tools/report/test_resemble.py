@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge import load
-from knowledge.loader import told
+from knowledge.loader import ROOT, read_yaml, told
 from tools.part import Part
 from tools.report.likeness import BENIGN, index, shares, tokens
 from tools.report.resemble import ENOUGH, MAX_PARTS, TOP, readings
@@ -60,7 +60,8 @@ def test_words_of_nothing_wrong_take_share_from_the_causes() -> None:
     for rule in benign:
         found = shares(f"{rule.title.en} {rule.mechanism.en}")
         assert found[0][0] == f"{BENIGN}{rule.id}"
-        causes = readings([part(f"{rule.title.en} {rule.mechanism.en}")])
+        made = readings([part(f"{rule.title.en} {rule.mechanism.en}")])
+        causes = [r for r in made if r.fact == "words.resemble"]
         assert sum(r.value for r in causes) < 0.5
         assert not any(r.labels["family"].startswith(BENIGN) for r in causes)
 
@@ -127,7 +128,10 @@ def test_runs_of_five_letters_forgive_endings_and_compounds() -> None:
 
 def test_every_family_is_told_of_and_nothing_else() -> None:
     lists = told()
-    assert set(lists) == set(load().causes) | {"healthy", "theoretical_limit"}
+    benign = set(read_yaml(ROOT / "told" / "benign.yaml"))
+    assert {"healthy", "theoretical_limit"} <= benign
+    assert benign.isdisjoint(load().causes)
+    assert set(lists) == set(load().causes) | benign
     for name, phrases in lists.items():
         assert set(phrases) == {"en", "zh"}, name
         assert len(set(phrases["en"])) == len(phrases["en"]) >= 30, name
@@ -147,12 +151,14 @@ def test_an_index_kept_in_the_cache_is_the_one_that_is_built(tmp_path: Path, mon
 def test_readings_name_the_line_that_speaks_most_and_say_that_they_prove_nothing() -> None:
     words = own_words("sequence_limit", "en").replace("\n", " ")
     text = f"Hello everybody, this is our weekly note.\n\n{words}\nGreetings and many thanks.\n"
-    found = readings([part("nothing of interest here today", "a.md"), part(text, "b.md")])
+    every = readings([part("nothing of interest here today", "a.md"), part(text, "b.md")])
+    found = [r for r in every if r.fact == "words.resemble"]
     assert len(found) == TOP
+    assert [r.fact for r in every[TOP:]] == ["words.calm"]
     assert [r.labels["rank"] for r in found] == [str(n) for n in range(1, TOP + 1)]
     assert found[0].labels["family"] == "sequence_limit"
     assert (found[0].source.ref, found[0].source.line) == ("b.md", 3)
-    for reading in found:
+    for reading in every:
         assert reading.fact in load().facts
         assert reading.caveats
         assert reading.source.kind == "words"
@@ -179,3 +185,20 @@ def test_of_many_long_parts_only_the_beginnings_are_read() -> None:
     found = readings([part(long, f"{n}.md") for n in range(MAX_PARTS * 3)])
     assert time.process_time() - begin < 2.0
     assert all(int(r.source.ref.removesuffix(".md")) < MAX_PARTS for r in found)
+
+
+@pytest.mark.parametrize("name", sorted(set(read_yaml(ROOT / "told" / "benign.yaml"))))
+def test_what_is_told_of_nothing_wrong_reads_as_calm(name: str) -> None:
+    text = "\n".join(told()[name]["en"][:12])
+    found = {r.fact: r for r in readings([part(text)])}
+    assert isinstance(found["words.calm"].value, float)
+    assert found["words.calm"].value > 0.5
+    assert found["words.calm"].labels["like"] == name
+
+
+@pytest.mark.parametrize("name", ["kv_cache_exhausted", "gpu_clock_limited", "gateway_bottleneck", "pipeline_bubble"])
+def test_what_is_told_of_a_cause_does_not(name: str) -> None:
+    text = "\n".join(told()[name]["en"][:12])
+    found = {r.fact: r for r in readings([part(text)])}
+    assert isinstance(found["words.calm"].value, float)
+    assert found["words.calm"].value < 0.1
