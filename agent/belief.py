@@ -271,9 +271,14 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
         h.says.append(f"{words.get(lang, words['en'])} [{item.id}]")
 
 
+def _symptom(ledger: Ledger) -> bool:
+    """Something that hurts is named: late tokens, failures, a crash …"""
+    return any(ledger.value(fact) is True for fact in ledger.facts() if fact.startswith("symptom."))
+
+
 def _complains(ledger: Ledger) -> bool:
     """A symptom is told, or words of complaint stand in the report: a topic alone is no incident."""
-    if any(ledger.value(fact) is True for fact in ledger.facts() if fact.startswith("symptom.")):
+    if _symptom(ledger):
         return True
     count = ledger.value(COMPLAINT)
     return isinstance(count, float) and count >= COMPLAINTS
@@ -332,7 +337,8 @@ def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
         return []
     limits = [(cal.cap_words, "only words speak for it")]
     calm = ledger.value(CALM)
-    if h.outcome == "incident" and isinstance(calm, float) and calm >= cal.calm_at:
+    asked = ledger.value(NO_COMPLAINT) is True and not _symptom(ledger)
+    if h.outcome == "incident" and (asked or (isinstance(calm, float) and calm >= cal.calm_at)):
         limits.append(
             (cal.incident_at - 0.01, "only words speak for it, and they read like a question or expected behaviour")
         )

@@ -174,6 +174,7 @@ class Signature(Strict, kw_only=True):
     ``pattern`` is a Python regular expression (case-insensitive unless ``case``); named groups may give the value.
     ``need`` are literal lower-case strings of which one must occur in the line (cheap pre-filter).
     ``where``: which kinds of text it may be read from. ``negatable``: a negation in the same clause flips it.
+    ``asked``: a question states it as well, because that somebody asks this is the fact.
     """
 
     id: str
@@ -185,6 +186,7 @@ class Signature(Strict, kw_only=True):
     group: str = ""
     scale: float = 1.0
     negatable: bool = False
+    asked: bool = False
     case: bool = False
     level: Literal["", "info", "warning", "error"] = ""
     versions: dict[str, str] = {}

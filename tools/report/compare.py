@@ -58,6 +58,7 @@ _SPEED = re.compile(
 )
 
 
+_PLACES = ("over", "under", "above", "below", "up", "down", "lost")
 _DIFFERS = re.compile(r"\b(?:differ(?:s|ed|ent)?|var(?:y|ies|ied)|scatter\w*)\b", re.IGNORECASE)
 _LOST = re.compile(
     r"\b(?:lost|los(?:e|es|ing)|costs?|(?:drop(?:s|ped)?|down|fell|falls?|cut|reduced|less) by)\s(?:us )?(?:about |almost |nearly |over |some )?$",
@@ -122,7 +123,7 @@ def _changed(text: str, item: Quantity) -> tuple[str, float] | None:
     if (
         hit
         and not re.match(r"^\s?(?:of|for|util|usage|hit|acceptance)\b", after)
-        and (hit.groupdict().get("word") or "").lower() not in ("over", "under", "above", "below", "up", "down", "lost")
+        and (hit.groupdict().get("word") or "").lower() not in _PLACES
     ):
         return _way(hit), abs(item.value)
     back = _BEFORE.search(front)
@@ -197,6 +198,14 @@ def read(parsed: Parsed) -> list[Ratio]:
             tail = plain[found.end() : found.end() + 24]
             front = plain[max(0, found.start() - 28) : found.start()]
             if _DIFFERS.search(front):
+                continue
+            share = factor < 1 and not re.search(r"\b(?:as|of|the|that|its|what|our)$", found[0], re.IGNORECASE)
+            behind = (_BEHIND.match(tail) or _BEHIND_ZH.match(tail)) if share else None
+            if behind and (behind.groupdict().get("word") or "").lower() not in _PLACES:
+                # "a third slower" is a share of the speed, "a third of the speed" is what is left.
+                ratio = _apply((_way(behind), factor), mention)
+                if ratio is not None:
+                    out.append(Ratio(*ratio, found.start(), found.end() + behind.end(), "stated"))
                 continue
             if mention is None and not _SPEED.search(tail):
                 continue

@@ -65,7 +65,8 @@ def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only:
         if parts is None:
             sentence = Sentence(text=text, starts=[(0, number, 0)], lines={number: text})
             parts = clauses(sentence)
-        if mode_at(parts, hit.start(), hit.end(), text) in ("asked", "supposed", "advised"):
+        mode = mode_at(parts, hit.start(), hit.end(), text)
+        if mode in ("supposed", "advised") or (mode == "asked" and not signature.asked):
             continue
         if denied(text, parts, hit.start(), hit.end()):
             continue

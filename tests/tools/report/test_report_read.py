@@ -184,3 +184,26 @@ def test_sniff_is_low_for_prose_and_zero_for_nothing() -> None:
     assert sniff("report.md", "It is slow and we do not know why.") == 0.3
     assert sniff("x.txt", "\n\n") == 0.0
     assert sniff("x.bin", "abc\x00def ghi jkl mno") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "ratio"),
+    [
+        ("The node is a quarter faster than plain TP.", "pair.throughput.ratio", 1.25),
+        ("The new build is a third slower.", "pair.throughput.ratio", 2 / 3),
+        ("ITL got a quarter longer after the upgrade.", "pair.itl.ratio", 1.25),
+        ("Speed is a third of what it was.", "pair.throughput.ratio", 1 / 3),
+        ("It runs half as fast.", "pair.throughput.ratio", 0.5),
+        ("TTFT is half of what it was.", "pair.ttft.ratio", 0.5),
+        ("We lost a third of the throughput.", "pair.throughput.ratio", 2 / 3),
+    ],
+)
+def test_a_share_more_or_less_is_not_what_is_left(text: str, fact: str, ratio: float) -> None:
+    found = {r.fact: r.value for r in read([Part(name="r.md", data=text.encode())], Context()).readings}
+    assert found[fact] == pytest.approx(ratio, abs=1e-3)
+
+
+def test_no_restart_is_no_crash() -> None:
+    for text, crashed in (("restart count 0, then it serves", False), ("restart count 4 since noon", True)):
+        facts = {r.fact for r in read([Part(name="r.md", data=text.encode())], Context()).readings}
+        assert ("symptom.crash" in facts) is crashed, text
