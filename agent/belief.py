@@ -22,12 +22,10 @@ from knowledge.logic import evaluate
 from knowledge.schema import Family, Knowledge, LookAlike, Refuter, Rule, Sign, both
 from tools.view import Ledger
 
-# Who asks for approval complains of nothing: likeness alone must not make an incident of it.
+# Who asks for approval complains of nothing: words alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
 LIKENESS = "words.resemble"
 CALM = "words.calm"
-COMPLAINT = "complaint.words"
-COMPLAINTS = 1.0
 UNREADABLE = "metrics.unusable"
 NOT_GIVEN = "report.missing_file"
 
@@ -36,13 +34,13 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     """Weights in log-odds, caps and thresholds. ``fitted_on``: the set and date they came from.
 
     ``curve``: rising ``(raw, stated)`` knots from the evals; what is said of a verdict, never the verdict itself.
+    ``curve_words``: the same where words alone speak. ``plain``: say raw values (to fit the curves).
     """
 
     prior: float
     strengths: dict[str, float]
     further: float
     support: float
-    told: float
     against: float
     separator: float
     partial: float
@@ -62,7 +60,10 @@ class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
     calm_at: float
     bands: dict[str, float]
     curve: list[tuple[float, float]] = []
+    curve_words: list[tuple[float, float]] = []
+    plain: bool = False
     fitted_on: str = ""
+    curves_fitted_on: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -154,9 +155,8 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     evidence: dict[str, None] = {}
     h.only_partial = all(r.state != "fired" for r in h.results)
     for rule, result in zip(h.rules, h.results, strict=True):
-        told = _told(ledger, result)
-        weight = cal.strengths[rule.strength] * (cal.told if told else 1.0)
-        h.shown = h.shown or (result.state == "fired" and not told)
+        weight = cal.strengths[rule.strength]
+        h.shown = h.shown or (result.state == "fired" and not _told(ledger, result))
         if result.state == "fired":
             weights.append(weight)
             h.decisive = h.decisive or rule.strength == "decisive"
@@ -178,7 +178,7 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
 
 
 def _told(ledger: Ledger, result: RuleResult) -> bool:
-    """All its evidence is a person's words: what words mean is read less surely than what an instrument shows."""
+    """All its evidence is a person's words, which are read less surely than what an instrument shows."""
     items = [ledger.get(i) for i in result.evidence]
     return bool(items) and all(item is not None and item.source.kind == "words" for item in items)
 
@@ -237,17 +237,13 @@ def _refute(ledger: Ledger, h: Hypothesis, refuters: list[Refuter], lang: str) -
 def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis], lang: str) -> None:
     """What the words resemble: some weight for a family that rules support, a lead of its own where no rule speaks.
 
-    It names a cause by itself only where its share is high, somebody complains, and no incident rule that read an
-    instrument carries an answer; the cap for "no decisive evidence" then holds it at "likely".
+    It names a cause by itself only where its share is high, nobody merely asks for approval, and no incident rule that
+    read an instrument carries an answer; the cap for words then holds it at "possible".
     """
     cal = calibration()
-    carried = (
-        ledger.value(NO_COMPLAINT) is True
-        or not _complains(ledger)
-        or any(
-            h.outcome == "incident" and not h.refuted and h.shown and sigmoid(h.logit) >= cal.incident_at
-            for h in table.values()
-        )
+    carried = ledger.value(NO_COMPLAINT) is True or any(
+        h.outcome == "incident" and not h.refuted and h.shown and sigmoid(h.logit) >= cal.incident_at
+        for h in table.values()
     )
     for item in ledger.of(LIKENESS):
         family = item.labels.get("family", "")
@@ -276,14 +272,6 @@ def _symptom(ledger: Ledger) -> bool:
     return any(ledger.value(fact) is True for fact in ledger.facts() if fact.startswith("symptom."))
 
 
-def _complains(ledger: Ledger) -> bool:
-    """A symptom is told, or words of complaint stand in the report: a topic alone is no incident."""
-    if _symptom(ledger):
-        return True
-    count = ledger.value(COMPLAINT)
-    return isinstance(count, float) and count >= COMPLAINTS
-
-
 def _explain_away(table: dict[str, Hypothesis]) -> None:
     """A benign explanation that holds takes weight from the families it names."""
     cal = calibration()
@@ -296,45 +284,60 @@ def _explain_away(table: dict[str, Hypothesis]) -> None:
 
 
 def _cap(ledger: Ledger, h: Hypothesis) -> None:
-    """The promises of the design: no refuter passed, no decisive evidence, a rate from one snapshot."""
+    """What the confidence may be, and what is said of it: the curve that belongs to the evidence, below every cap."""
     cal = calibration()
-    value = sigmoid(h.logit)
+    raw = value = sigmoid(h.logit)
+    limits = [*(_promises(h) if h.shown else _words_alone(ledger, h)), *_gaps(ledger, h)]
+    for limit, why in limits:
+        if value > limit:
+            value = limit
+            h.caps.append(f"≤ {limit:g}: {why}")
+    h.confidence = round(value, 4)
+    if cal.plain:
+        h.stated = round(value if h.shown else raw, 4)
+        return
+    said = [limit for limit, _ in limits]
+    if _unlike(ledger, h):
+        said.append(cal.cap_words_unlike)
+        h.caps.append(f"said ≤ {cal.cap_words_unlike:g}: one phrase speaks for it, the rest of the words do not")
+    curve = stated(value, cal.curve) if h.shown else stated(raw, cal.curve_words)
+    h.stated = round(min([curve, *said]), 4)
+
+
+def _promises(h: Hypothesis) -> list[tuple[float, str]]:
+    """The promises of the design for what a reading shows: no refuter passed, no decisive evidence."""
+    cal = calibration()
     limits: list[tuple[float, str]] = []
     if not h.passed:
         limits.append((cal.cap_no_refuter, "no refuter passed"))
     strong = any(r.strength == "strong" and x.state == "fired" for r, x in zip(h.rules, h.results, strict=True))
     if not h.decisive and not (strong and h.passed):
         limits.append((cal.cap_no_decisive, "no decisive evidence"))
+    return limits
+
+
+def _gaps(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
+    """Inputs that are not there: a second snapshot, the inputs of its rules, a file that was pointed to, the pages."""
+    cal = calibration()
+    limits: list[tuple[float, str]] = []
     if _rate_from_one_snapshot(ledger, h):
         limits.append((cal.cap_one_snapshot_rate, "a rate claim on one snapshot"))
     if h.only_partial:
         limits.append((cal.incident_at - 0.01, "inputs of its rules are missing"))
     if h.outcome == "incident" and not h.shown and ledger.value(NOT_GIVEN) is not None:
         limits.append((cal.incident_at - 0.01, "only words speak for it, and a file they point to is not here"))
-    limits.extend(_words_alone(ledger, h))
     if (
         ledger.value(UNREADABLE) is True
         and h.outcome != "theoretical_limit"
         and not (h.decisive and _logged(ledger, h))
     ):
         limits.append((min(cal.incident_at, cal.benign_at) - 0.01, "no metrics page given could be read"))
-    for limit, why in limits:
-        if value > limit:
-            value = limit
-            h.caps.append(f"≤ {limit:g}: {why}")
-    h.confidence = round(value, 4)
-    said = [limit for limit, _ in limits]
-    if _unlike(ledger, h):
-        said.append(cal.cap_words_unlike)
-        h.caps.append(f"said ≤ {cal.cap_words_unlike:g}: one phrase speaks for it, the rest of the words do not")
-    h.stated = round(min([stated(value), *said]), 4)
+    return limits
 
 
 def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
     """What a person's words alone carry: never "likely", and no fault where they read as if nothing were wrong."""
     cal = calibration()
-    if h.shown:
-        return []
     limits = [(cal.cap_words, "only words speak for it")]
     calm = ledger.value(CALM)
     asked = ledger.value(NO_COMPLAINT) is True and not _symptom(ledger)

@@ -147,7 +147,7 @@ class Provenance(Struct, kw_only=True, omit_defaults=True):
 
 
 class Diagnosis(Struct, kw_only=True, omit_defaults=False):
-    """The whole answer."""
+    """The whole answer. ``basis``: what the verdict rests on, readings or a person's words alone; empty without one."""
 
     outcome: Outcome
     headline: str
@@ -160,6 +160,7 @@ class Diagnosis(Struct, kw_only=True, omit_defaults=False):
     rules: list[RuleResult]
     provenance: Provenance
     confidence: float = 0.0
+    basis: Literal["", "readings", "words"] = ""
     summary: list[str] = []
     ruled_out: list[RuledOut] = []
     will_not_help: list[str] = []

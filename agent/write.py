@@ -74,6 +74,7 @@ def compose(env: Env, state: State, found: list[Hypothesis], results: list[RuleR
         rules=results,
         provenance=_provenance(env, state, ledger),
         confidence=confidence,
+        basis=("readings" if carrier.shown else "words") if carrier else "",
         summary=carrier.says[:4] if carrier else [],
         ruled_out=_ruled_out(known, found, results, ordered, lang),
         will_not_help=futile,

@@ -197,7 +197,8 @@ def do_calibrate(args: argparse.Namespace) -> int:
     result = calibrate.fit(pairs, calibrate.raw_confidences(finished, "rules-only"))
     print(f"fit half: {result.fit_n} committed answers, {result.fit_after}")
     print(f"other half: {result.test_n} committed answers, before {result.before}, after {result.after}")
-    print("curve: " + ", ".join(f"{x:g} → {y:g}" for x, y in result.knots))
+    for basis, knots in result.knots.items():
+        print(f"curve of verdicts that rest on {basis}: " + ", ".join(f"{x:g} → {y:g}" for x, y in knots))
     if args.write:
         path = calibrate.write(result, finished, f"{datetime.now(UTC):%Y-%m-%d}")
         print(f"written: {path.name}")

@@ -1,7 +1,8 @@
 """Fits what :mod:`agent.belief` says about how sure it is: on one half of the origins, reported on the other.
 
-Fitted: a monotone curve from the raw confidence of the rules to the share that came true (isotonic regression over
-committed answers of the fit half). Weights, thresholds and caps stay: verdicts do not move, only what is said of them.
+Fitted: monotone curves from raw confidence to the share that came true (isotonic regression over committed answers of
+the fit half), one for verdicts that a reading shows, one for those that rest on a person's words alone. Weights,
+thresholds and caps stay: verdicts do not move, only what is said of them.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from knowledge.loader import ROOT
 
 SALT = "calibration-half-1"
 MIN_BLOCK = 8
+LEAST = 20
+# What a verdict rests on, and the line of the file that holds its curve.
+BASES = ("readings", "words")
+LINES = {"readings": "curve:", "words": "curve_words:"}
 
 
 class Fit(Struct, kw_only=True):
-    """A fitted curve and how it does on both halves. ``knots``: (raw, said) pairs, both rising."""
+    """Fitted curves by basis (``readings``, ``words``) and how they do on both halves. Knots: ``(raw, said)``, both rising."""
 
-    knots: list[tuple[float, float]]
+    knots: dict[str, list[tuple[float, float]]]
     fit_n: int
     test_n: int
     before: dict[str, float]
@@ -80,28 +85,36 @@ def _numbers(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float]:
 
 
 def fit(pairs: Sequence[Pair], raw: dict[str, float]) -> Fit:
-    """Fit on half 0, report on half 1. ``raw``: case → confidence before any curve.
+    """Fit on half 0, report on half 1. ``raw``: case → confidence before any curve or cap of words.
 
-    Raises ``ValueError`` when a half has fewer than 20 committed answers.
+    Raises ``ValueError`` when a half has fewer than 20 committed answers of either basis.
     """
-    committed = [
-        p for p in pairs if p.row.repeat == 0 and p.row.said is not None and p.row.said.outcome != "undecidable"
-    ]
     sides: list[list[Pair]] = [[], []]
-    for pair in committed:
-        sides[half(pair.label.origin)].append(pair)
-    if min(len(s) for s in sides) < 20:
-        raise ValueError(f"too few committed answers to calibrate: {len(sides[0])} and {len(sides[1])}")
-    knots = knots_of([(raw[p.label.id], float(m08.right(*p))) for p in sides[0]])
-    test = sides[1]
-    hit = [m08.right(*p) for p in test]
-    before = [raw[p.label.id] for p in test]
-    after = [stated(x, knots) for x in before]
-    mine = [raw[p.label.id] for p in sides[0]]
+    for pair in pairs:
+        said = pair.row.said
+        if pair.row.repeat == 0 and said is not None and said.outcome != "undecidable" and not pair.label.blind:
+            sides[half(pair.label.origin)].append(pair)
+    knots: dict[str, list[tuple[float, float]]] = {}
+    for basis in BASES:
+        counts = [sum(_basis(p) == basis for p in side) for side in sides]
+        if sum(counts) > 0 and min(counts) < LEAST:
+            raise ValueError(f"too few committed answers that rest on {basis}: {counts[0]} and {counts[1]}")
+        mine = [p for p in sides[0] if _basis(p) == basis]
+        if mine:
+            knots[basis] = knots_of([(raw[p.label.id], float(m08.right(*p))) for p in mine])
+    if not knots:
+        raise ValueError("no committed answers to calibrate on")
+    hits = [[m08.right(*p) for p in side] for side in sides]
+    said_now = [[stated(raw[p.label.id], knots[_basis(p)]) for p in side] for side in sides]
     return Fit(
-        knots=knots, fit_n=len(sides[0]), test_n=len(test), before=_numbers(before, hit), after=_numbers(after, hit),
-        fit_after=_numbers([stated(x, knots) for x in mine], [m08.right(*p) for p in sides[0]]),
+        knots=knots, fit_n=len(sides[0]), test_n=len(sides[1]),
+        before=_numbers([raw[p.label.id] for p in sides[1]], hits[1]), after=_numbers(said_now[1], hits[1]),
+        fit_after=_numbers(said_now[0], hits[0]),
     )  # fmt: skip
+
+
+def _basis(pair: Pair) -> str:
+    return pair.row.said.basis or BASES[0] if pair.row.said is not None else BASES[0]
 
 
 def raw_confidences(finished: Finished, arm: str) -> dict[str, float]:
@@ -112,14 +125,15 @@ def raw_confidences(finished: Finished, arm: str) -> dict[str, float]:
 
 
 def write(result: Fit, finished: Finished, date: str, path: Path = ROOT / "calibration.yaml") -> Path:
-    """Put the curve, and what it came from, into ``knowledge/calibration.yaml``; all other lines stay as they are."""
+    """Put the curves, and what they came from, into ``knowledge/calibration.yaml``; all other lines stay as they are."""
     origin = (
         f"isotonic over {result.fit_n} committed answers of half 0 of set {finished.meta.set_hash}, {date}; "
         f"half 1 (n {result.test_n}): ECE {result.before['ece']} → {result.after['ece']}"
     )
-    knots = ", ".join(f"[{x:g}, {y:g}]" for x, y in result.knots)
     lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    kept = [x for x in lines if not x.startswith(("curve:", "fitted_on:"))]
-    kept += [f"curve: [{knots}]", f'fitted_on: "{origin}"']
+    kept = [x for x in lines if not x.startswith((*LINES.values(), "curves_fitted_on:"))]
+    for basis, knots in result.knots.items():
+        kept.append(f"{LINES[basis]} [{', '.join(f'[{x:g}, {y:g}]' for x, y in knots)}]")
+    kept.append(f'curves_fitted_on: "{origin}"')
     path.write_text("\n".join(kept) + "\n", encoding="utf-8")
     return path

@@ -40,6 +40,7 @@ class Said(Struct, kw_only=True):
 
     outcome: str
     confidence: float = 0.0
+    basis: str = ""
     causes: list[CauseSaid] = field(default_factory=list)
     chain: list[tuple[str, str]] = field(default_factory=list)
     probes: list[str] = field(default_factory=list)
@@ -105,6 +106,7 @@ def reduce(diagnosis: Diagnosis) -> Said:
     return Said(
         outcome=diagnosis.outcome,
         confidence=diagnosis.confidence,
+        basis=diagnosis.basis,
         causes=[
             CauseSaid(family=c.family, layer=c.layer, confidence=c.confidence, verdict=c.verdict, role=c.role)
             for c in diagnosis.causes

@@ -43,7 +43,10 @@ class CaseProvenance(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Label(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The answer of one case; see ``evals/README.md`` for the meaning of each field."""
+    """The answer of one case; see ``evals/README.md`` for the meaning of each field.
+
+    ``blind``: the registered plan before whose run nobody who wrote rules had read the case.
+    """
 
     id: str
     split: Literal["dev", "holdout"]
@@ -68,6 +71,7 @@ class Label(Struct, forbid_unknown_fields=True, kw_only=True):
     noise: str = ""
     derived_from: str | None = None
     relation: Relation | None = None
+    blind: str = ""
 
     def main(self) -> str:
         """The family that must stand on top; empty for none."""

@@ -53,9 +53,9 @@ def bench(cases: Path, labels: Path) -> Bench:
 
 
 def start(cases: Path, labels: Path, raw: bool = False) -> None:
-    """Initialise a worker. ``raw``: forget the fitted confidence curve in this process."""
+    """Initialise a worker. ``raw``: say raw confidences in this process."""
     if raw:
-        calibration().curve = []
+        calibration().plain = True
     _BENCH.clear()
     _BENCH.append(bench(cases, labels))
 

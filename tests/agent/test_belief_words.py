@@ -1,4 +1,4 @@
-"""What words may carry: less than readings, nothing without a complaint, nothing while a file they point to is missing."""
+"""What words may carry: never "likely", nothing for a mere question, nothing while a file they point to is missing."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import Any
 
 import pytest
 
-from agent.belief import COMPLAINTS, Hypothesis, calibration
+from agent.belief import Hypothesis, band, calibration, sigmoid, stated
 from knowledge.schema import FactDef, Knowledge
 from tests.agent.small_knowledge import NOTE, from_ledger, knowledge, rule
 from tools.contract import Reading, Source
 from tools.view import Ledger
 
 CAL = calibration()
-COMPLAINT = {"complaint.words": COMPLAINTS}
 
 
 def known(*rules: Any) -> Knowledge:
     out = knowledge(*rules)
     for name, kind in (
-        ("complaint.words", "number"), ("symptom.ttft", "bool"), ("concept.asks_approval", "bool"),
+        ("words.calm", "number"), ("symptom.ttft", "bool"), ("concept.asks_approval", "bool"),
         ("report.missing_file", "text"), ("metrics.unusable", "bool"),
     ):  # fmt: skip
         combine = "first" if kind == "text" else "max" if kind == "number" else "any"
@@ -37,26 +36,56 @@ def judged(base: Knowledge, facts: dict[str, Any], *, kind: str = "words", alike
     return from_ledger(base, ledger)
 
 
-def test_a_rule_that_words_alone_fire_weighs_less_than_one_that_a_reading_fires() -> None:
-    base = known(rule(strength="strong"))
+def test_words_alone_are_never_likely_however_strong_the_rule() -> None:
+    base = known(rule(strength="decisive"))
     told, shown = (judged(base, {"flag.n0": True}, kind=kind)["cause"] for kind in ("words", "file"))
-    assert shown.logit - told.logit == pytest.approx(CAL.strengths["strong"] * (1 - CAL.told))
     assert shown.shown and not told.shown
+    assert told.logit == shown.logit
+    assert shown.stated > CAL.cap_words
+    assert CAL.incident_at <= told.confidence <= CAL.cap_words
+    assert band(told.stated) == "possible"
 
 
-def test_likeness_alone_names_a_cause_only_where_somebody_complains() -> None:
+def test_what_is_said_of_words_follows_their_own_curve_below_the_cap() -> None:
+    base = known(rule(strength="strong"))
+    told = judged(base, {"flag.n0": True})["cause"]
+    assert told.stated == pytest.approx(min(CAL.cap_words, stated(sigmoid(told.logit), CAL.curve_words)), abs=1e-4)
+
+
+def test_one_phrase_that_the_rest_of_the_words_do_not_bear_out_is_said_low() -> None:
+    base = known(rule(strength="decisive"))
+    unlike = judged(base, {"flag.n0": True}, alike=CAL.resemblance_from / 2)["cause"]
+    assert unlike.confidence >= CAL.incident_at
+    assert unlike.stated <= CAL.cap_words_unlike
+    assert judged(base, {"flag.n0": True}, alike=0.9)["cause"].stated > CAL.cap_words_unlike
+    shown = judged(base, {"flag.n0": True}, kind="file", alike=CAL.resemblance_from / 2)["cause"]
+    assert shown.stated > CAL.cap_words_unlike
+
+
+def test_likeness_alone_names_a_possible_cause() -> None:
     base = known()
-    assert judged(base, {}, alike=0.99)["cause"].confidence < CAL.incident_at
-    assert judged(base, {"complaint.words": COMPLAINTS - 1}, alike=0.99)["cause"].confidence < CAL.incident_at
-    for complaint in (COMPLAINT, {"symptom.ttft": True}):
-        found = judged(base, complaint, alike=0.99)["cause"]
-        assert CAL.incident_at <= found.confidence <= CAL.cap_no_decisive
-    assert judged(base, {**COMPLAINT, "concept.asks_approval": True}, alike=0.99)["cause"].confidence < CAL.incident_at
+    found = judged(base, {}, alike=0.99)["cause"]
+    assert CAL.incident_at <= found.confidence <= CAL.cap_words
+    assert judged(base, {}, alike=CAL.resemblance_at - 0.01)["cause"].confidence < CAL.incident_at
+
+
+@pytest.mark.parametrize("calm", [{"words.calm": CAL.calm_at}, {"concept.asks_approval": True}])
+def test_words_that_read_as_if_nothing_were_wrong_name_no_fault(calm: dict[str, Any]) -> None:
+    base = known(rule(strength="decisive"))
+    assert judged(base, {"flag.n0": True, **calm})["cause"].confidence < CAL.incident_at
+    assert judged(base, {"flag.n0": True, **calm}, kind="file")["cause"].confidence >= CAL.incident_at
+    assert judged(base, calm, alike=0.99)["cause"].confidence < CAL.incident_at
+
+
+def test_who_asks_for_approval_and_names_a_symptom_is_believed() -> None:
+    base = known(rule(strength="decisive"))
+    facts = {"flag.n0": True, "concept.asks_approval": True, "symptom.ttft": True}
+    assert judged(base, facts)["cause"].confidence >= CAL.incident_at
 
 
 def test_likeness_may_outweigh_another_cause_that_only_words_speak_for_but_not_one_that_a_reading_shows() -> None:
     base = known(rule(id="R-o", family="other", strength="strong"))
-    facts = {**COMPLAINT, "flag.n0": True}
+    facts = {"flag.n0": True}
     told = judged(base, facts, alike=0.99)
     assert told["cause"].logit > told["other"].logit and told["cause"].confidence >= CAL.incident_at
     assert judged(base, facts, kind="file", alike=0.99)["cause"].confidence < CAL.incident_at

@@ -15,14 +15,16 @@ from evals.scorers.base import Pair
 from tests.evals.conftest import make_label
 
 
-def _pairs(n: int, true_rate: float, said: float) -> tuple[list[Pair], dict[str, float]]:
+def _pairs(
+    n: int, true_rate: float, said: float, basis: str = "readings", first: int = 0
+) -> tuple[list[Pair], dict[str, float]]:
     rng = random.Random(1)
     pairs, raw = [], {}
-    for i in range(n):
+    for i in range(first, first + n):
         case = f"case-{i:04d}"
         family = "sequence_limit" if rng.random() < true_rate else "overload"
         cause = CauseSaid(family=family, layer="scheduling", confidence=said, verdict="supported", role="root")
-        answer = Said(outcome="incident", confidence=said, causes=[cause])
+        answer = Said(outcome="incident", confidence=said, basis=basis, causes=[cause])
         pairs.append(Pair(make_label(case), Row(case=case, arm="rules-only", said=answer)))
         raw[case] = said
     return pairs, raw
@@ -64,17 +66,39 @@ def test_halves_split_by_origin() -> None:
     assert calibrate.half("lab-s08") == calibrate.half("lab-s08")
 
 
-def test_write_changes_two_lines_only(tmp_path: Path) -> None:
+def test_words_have_a_curve_of_their_own() -> None:
+    shown, raw = _pairs(100, 0.9, 0.9)
+    told, more = _pairs(100, 0.4, 0.9, "words", 100)
+    found = calibrate.fit([*shown, *told], {**raw, **more})
+    assert found.knots["readings"][0][1] > 0.75
+    assert found.knots["words"][0][1] < 0.55
+    assert found.after["ece"] < found.before["ece"]
+    few, some = _pairs(10, 0.4, 0.9, "words", 100)
+    with pytest.raises(ValueError, match="rest on words"):
+        calibrate.fit([*shown, *few], {**raw, **some})
+
+
+def test_blind_cases_are_left_out() -> None:
+    pairs, raw = _pairs(100, 0.9, 0.9)
+    unread, more = _pairs(100, 0.0, 0.9, "readings", 100)
+    for pair in unread:
+        pair.label.blind = "plan"
+    assert calibrate.fit([*pairs, *unread], {**raw, **more}) == calibrate.fit(pairs, raw)
+
+
+def test_write_changes_its_own_lines_only(tmp_path: Path) -> None:
     path = tmp_path / "calibration.yaml"
-    path.write_text('prior: -2.5\ncurve: [[0.1, 0.1]]\nbands: {a: 1}\nfitted_on: "x"\n')
+    path.write_text('prior: -2.5\ncurve: [[0.1, 0.1]]\nbands: {a: 1}\ncurves_fitted_on: "x"\nfitted_on: "y"\n')
     pairs, raw = _pairs(100, 0.7, 0.8)
+    told, more = _pairs(100, 0.4, 0.9, "words", 100)
     meta = Meta(
         run="r", arms=["rules-only"], repeats={"rules-only": 1}, cases=[], set_hash="abc", knowledge="k", inferdx="0"
     )
     finished = Finished(meta=meta, rows=[], cases={}, folder=tmp_path)
-    calibrate.write(calibrate.fit(pairs, raw), finished, "2026-01-01", path)
+    calibrate.write(calibrate.fit([*pairs, *told], {**raw, **more}), finished, "2026-01-01", path)
     lines = path.read_text().splitlines()
-    assert lines[:2] == ["prior: -2.5", "bands: {a: 1}"]
-    assert lines[2].startswith("curve: [[")
-    assert "abc" in lines[3]
-    assert "2026-01-01" in lines[3]
+    assert lines[:3] == ["prior: -2.5", "bands: {a: 1}", 'fitted_on: "y"']
+    assert lines[3].startswith("curve: [[")
+    assert lines[4].startswith("curve_words: [[")
+    assert "abc" in lines[5] and "2026-01-01" in lines[5]
+    assert len(lines) == 6

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tools.contract import Context, Problem, Reading, ReadResult
 from tools.part import Part
 from tools.report import document, emit, pairs, said, shapes, sweeps, vantage, worded
-from tools.report.complaint import complaint
 from tools.report.concepts import match
 from tools.report.counts import counts
 from tools.report.document import Document
@@ -75,7 +74,6 @@ def _readings(doc: Document, found: list[Pair]) -> Iterator[Reading]:
             yield emit.shape(ref, shape)
     yield from worded.symptoms(doc, found)
     yield from vantage.readings(doc)
-    yield from complaint(ref, doc.parsed)
     yield from match(ref, doc.lines)
 
 
