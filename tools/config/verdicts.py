@@ -60,9 +60,13 @@ def _effects(r: Resolver, name: str, flag: Flag) -> None:
         elif state is None:
             out.undetermined.append(f"whether --{name} is ignored: {ignored.why} ({ignored.versions})")
     for outcome in flag.forces_v0:
-        if r.differs(item, outcome) and r.over(outcome.versions) is not False:
-            out.forcing_v0.append(name)
-            out.details[name] = f"not supported by V1 in {outcome.versions}; the engine falls back to V0"
+        if r.differs(item, outcome):
+            state = r.over(outcome.versions)
+            if state:
+                out.forcing_v0.append(name)
+                out.details[name] = f"not supported by V1 in {outcome.versions}; the engine falls back to V0"
+            elif state is None:
+                out.undetermined.append(f"whether --{name} makes the V0 engine run ({outcome.versions})")
     for outcome in flag.errors:
         if r.differs(item, outcome):
             state = r.over(outcome.versions)
