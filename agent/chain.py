@@ -15,7 +15,6 @@ SYMPTOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "crash": ("the server dies", "服务崩溃", ("symptom.crash", "log.engine_dead")),
     "hang": ("no progress", "无进展", ("symptom.hang", "engine.frozen_s")),
     "startup": ("slow or failing start", "启动慢或失败", ("symptom.startup",)),
-    "memory": ("memory pressure", "内存压力", ("symptom.memory",)),
 }  # fmt: skip
 
 # A driver that is surer of itself by less than this below its victim is not blamed in the victim's place.
@@ -96,15 +95,23 @@ def chain(known: Knowledge, ordered: list[Hypothesis], roles: dict[str, str], le
         here = step
     if symptom in ("tpot", "throughput") and _late_first(ledger):
         symptom = "ttft"
-    told = [name for name in SYMPTOMS if ledger.value(f"symptom.{name}") is True]
-    if told and symptom not in told:
-        symptom = told[0]
+    symptom = _told(symptom, [name for name in SYMPTOMS if ledger.value(f"symptom.{name}") is True])
     if symptom:
         en, zh, _ = SYMPTOMS[symptom]
         title = zh if lang == "zh" else en
         ids = [i for fact in SYMPTOMS[symptom][2] for i in ledger.ids(fact)][:3]
         links.append(Link(state=symptom, layer="symptom", title=title, evidence=ids))
     return links
+
+
+def _told(symptom: str, told: list[str]) -> str:
+    """What a person says they feel goes before what the cause usually does.
+
+    A start that fails is told as errors, a crash or a hang too, and short freezes of a stream as a hang.
+    """
+    if not told or symptom in told or (told == ["hang"] and symptom == "tpot"):
+        return symptom
+    return "startup" if "startup" in told else told[0]
 
 
 def _late_first(ledger: Ledger) -> bool:
