@@ -340,12 +340,19 @@ def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
     cal = calibration()
     limits = [(cal.cap_words, "only words speak for it")]
     calm = ledger.value(CALM)
+    reads_calm = isinstance(calm, float) and calm >= cal.calm_at and not _figures(ledger, h)
     asked = ledger.value(NO_COMPLAINT) is True and not _symptom(ledger)
-    if h.outcome == "incident" and (asked or (isinstance(calm, float) and calm >= cal.calm_at)):
+    if h.outcome == "incident" and (asked or reads_calm):
         limits.append(
             (cal.incident_at - 0.01, "only words speak for it, and they read like a question or expected behaviour")
         )
     return limits
+
+
+def _figures(ledger: Ledger, h: Hypothesis) -> bool:
+    """A rule compared numbers that the person gave: more than the tone of the words."""
+    items = [ledger.get(i) for i in h.evidence]
+    return any(item is not None and item.fact != LIKENESS and type(item.value) in (int, float) for item in items)
 
 
 def _unlike(ledger: Ledger, h: Hypothesis) -> bool:

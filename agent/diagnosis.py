@@ -170,6 +170,10 @@ class Diagnosis(Struct, kw_only=True, omit_defaults=False):
     narrative: list[str] = []
     lang: str = "en"
 
+    def decide_first(self) -> bool:
+        """A cause that words alone speak for: the probe that decides goes before any change."""
+        return self.outcome == "incident" and self.basis == "words" and bool(self.probes)
+
     def exit_code(self) -> int:
         """0 healthy or theoretical limit, 1 incident, 2 undecidable."""
         return {"healthy": 0, "theoretical_limit": 0, "incident": 1, "undecidable": 2}[self.outcome]

@@ -35,6 +35,8 @@ PHRASES: dict[str, tuple[str, str]] = {
     "how.hardware": ("hardware", "硬件"),
     "how.none": ("nothing to change", "无需改动"),
     "title.action": ("Do first", "首先"),
+    "title.decide": ("Decide first: only words speak for it", "先确认：目前仅有文字描述"),
+    "title.if_so": ("If that bears it out", "若得到证实"),
     "title.chain": ("Chain", "因果链"),
     "title.layers": ("Seven layers", "七层"),
     "title.ruled_out": ("Ruled out", "已排除"),

@@ -25,6 +25,8 @@ _TOLD = ("symptom.", "concept.", "shape.", "said.")
 _PAGES = "curl -s http://HOST:PORT/metrics > metrics-000.prom"
 # Below this confidence a lead is not worth a probe of its own before the vital signs are known.
 WEAK_LEAD = 0.3
+# A cause that words alone named is decided before anything else is asked.
+NAMED_BY_WORDS = 2.0
 VITAL_SIGNS = Probe(
     id="vital-signs",
     ask=Text(
@@ -81,6 +83,8 @@ def enumerate_probes(
         card = known.families.get(h.family)
         probes = [p for rule in h.rules for p in rule.probes] + (card.probes if card else [])
         doubt = max(h.confidence * (1 - h.confidence), 0.02)
+        if h is leads[0] and not h.shown and h.confidence >= calibration().incident_at:
+            doubt *= NAMED_BY_WORDS
         wanted = {r.probe for r in h.untested if r.probe}
         for rank, probe in enumerate(probes):
             if probe.yields and all(ledger.value(f) is not None for f in probe.yields):

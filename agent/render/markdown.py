@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agent.diagnosis import Diagnosis
+from agent.diagnosis import Diagnosis, ProbeAdvice
 from agent.phrases import say
 from agent.render.terminal import clean, value_text, where
 
@@ -22,6 +22,16 @@ def code(text: str) -> str:
     return "`" + clean(text).replace("`", "'").replace("\n", " ") + "`"
 
 
+def _probe(probe: ProbeAdvice, lang: str) -> list[str]:
+    out = [esc(probe.ask), "", code(probe.command), ""]
+    out += [
+        f"- {say(key, lang)}: {esc(text)}"
+        for key, text in (("word.yes", probe.if_true), ("word.no", probe.if_false))
+        if text
+    ]
+    return [*out, ""] if out[-1] else out
+
+
 def render(d: Diagnosis) -> str:
     """The whole report."""
     lang, out = d.lang, [f"## {esc(d.headline)}", ""]
@@ -30,9 +40,12 @@ def render(d: Diagnosis) -> str:
     if worst:
         out += [f"### {say('title.problems', lang)}", ""]
         out += [f"- {esc(p.ref)}: {esc(p.what)}" + (f"; {esc(p.do)}" if p.do else "") for p in worst[:8]] + [""]
+    if d.decide_first():
+        out += [f"### {say('title.decide', lang)}", "", *_probe(d.probes[0], lang)]
     if d.actions:
         first = d.actions[0]
-        out += [f"### {say('title.action', lang)}", "", f"{esc(first.do)} ({say(f'how.{first.how}', lang)})", ""]
+        head = "title.if_so" if d.decide_first() else "title.action"
+        out += [f"### {say(head, lang)}", "", f"{esc(first.do)} ({say(f'how.{first.how}', lang)})", ""]
         if first.command:
             out += [code(first.command), ""]
         out += [
@@ -54,8 +67,8 @@ def render(d: Diagnosis) -> str:
     if others:
         out += [f"### {say('title.causes', lang)}", ""]
         out += [f"- {esc(c.title)}: {say(f'band.{c.band}', lang)} ({c.confidence:.0%})" for c in others[:3]] + [""]
-    if d.probes:
-        out += [f"### {say('title.probe', lang)}", "", esc(d.probes[0].ask), "", code(d.probes[0].command), ""]
+    if d.probes and not d.decide_first():
+        out += [f"### {say('title.probe', lang)}", "", *_probe(d.probes[0], lang)]
     out += [f"### {say('title.layers', lang)}", ""]
     out += [
         f"| {say('col.layer', lang)} | {say('col.status', lang)} | {say('col.hypothesis', lang)} | {say('col.verify', lang)} |",

@@ -63,8 +63,11 @@ def render(d: Diagnosis, console: Console, *, full: bool = False) -> None:
             line(f"! {problem.ref}: {problem.what}" + (f"; {problem.do}" if problem.do else ""), style="yellow")
         if len(worst) > 8:
             line(f"… {len(worst) - 8} more (--json)")
+    if d.decide_first():
+        title("title.decide")
+        _probe(d.probes[0], line, lang)
     if d.actions:
-        title("title.action")
+        title("title.if_so" if d.decide_first() else "title.action")
         _action(d.actions[0], line, lang)
         if len(d.actions) > 1:
             title("title.more")
@@ -84,10 +87,12 @@ def render(d: Diagnosis, console: Console, *, full: bool = False) -> None:
             line(f"· {cause.title}: {word} ({cause.confidence:.0%}) {''.join(f'[{i}]' for i in cause.evidence[:3])}")
             for text in cause.against[:1]:
                 line(f"− {text}", 4, "dim")
-    if d.probes:
+    later = d.probes[1:3] if d.decide_first() else d.probes[:3]
+    if later:
         title("title.probe")
-        _probe(d.probes[0], line, lang)
-        for probe in d.probes[1:3]:
+        if not d.decide_first():
+            _probe(later[0], line, lang)
+        for probe in later if d.decide_first() else later[1:]:
             line(f"· {probe.ask}: {probe.command}")
     title("title.layers")
     _layers(d, console, lang)

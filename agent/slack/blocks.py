@@ -121,7 +121,7 @@ def answer(
     blocks += [*_evidence(d), *_ruled_out(d)]
     if d.outcome == "undecidable" and d.probes:
         blocks += ask(d.probes[0], token.get("skip", ""), lang)["blocks"]
-    elif d.probes:
+    elif d.probes and not d.decide_first():
         probe = d.probes[0]
         blocks.append(section(f"*{word('next', lang)}* {mrkdwn(probe.ask, 300)}\n{code(probe.command, 600)}"))
     if d.past:
@@ -148,9 +148,14 @@ def _radius(d: Diagnosis) -> str:
 
 def _incident(d: Diagnosis) -> list[Block]:
     lang, out = d.lang, []
+    if d.decide_first():
+        out.append(
+            section(f"*{say('title.decide', lang)}*\n{mrkdwn(d.probes[0].ask, 400)}\n{code(d.probes[0].command, 600)}")
+        )
     if d.actions:
         a = d.actions[0]
-        text = f"*{word('first', lang)}* {mrkdwn(a.do, 400)} ({say(f'how.{a.how}', lang)})"
+        head = say("title.if_so", lang) if d.decide_first() else word("first", lang)
+        text = f"*{head}* {mrkdwn(a.do, 400)} ({say(f'how.{a.how}', lang)})"
         if a.command:
             text += f"\n{code(a.command, 600)}"
         pairs = [("gain", a.gain), ("cost", a.cost), ("risk", a.risk), ("undo", a.rollback), ("predicted", a.predicted)]

@@ -104,3 +104,12 @@ def test_where_no_page_given_could_be_read_a_log_line_may_decide_and_client_figu
     found = judged(base, {"log.dead": True, "flag.n0": True, "metrics.unusable": True}, kind="file")
     assert found["cause"].confidence >= CAL.incident_at
     assert found["other"].confidence < CAL.incident_at
+
+
+def test_figures_that_a_rule_compared_weigh_more_than_the_tone() -> None:
+    base = known(rule(strength="decisive", when="ttft.mean_s >= 2"))
+    base.facts["ttft.mean_s"] = FactDef(name="ttft.mean_s", unit="s", type="number", means=NOTE, combine="max")
+    calm = {"words.calm": CAL.calm_at}
+    assert judged(base, {"ttft.mean_s": 5.0, **calm})["cause"].confidence >= CAL.incident_at
+    asked = {"concept.asks_approval": True}
+    assert judged(base, {"ttft.mean_s": 5.0, **asked})["cause"].confidence < CAL.incident_at
