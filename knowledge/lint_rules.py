@@ -11,7 +11,7 @@ from knowledge.schema import Action, Family, Knowledge, Probe, Rule
 from knowledge.versions import holds
 
 # Ends of a chain besides families; the agent's chain gives them titles (a test holds both lists together).
-SYMPTOMS = frozenset({"ttft", "tpot", "throughput", "errors", "crash", "hang", "startup", "memory"})
+SYMPTOMS = frozenset({"ttft", "tpot", "throughput", "errors", "crash", "hang", "startup"})
 ENGINES = frozenset({"vllm", "sglang", "tgi", "tensorrt_llm"})
 PREFIX = {
     "hardware": "HW-", "kernel": "KER-", "memory": "MEM-", "scheduling": "SCH-", "parallelism": "PAR-",
