@@ -16,7 +16,7 @@ SYMPTOM_NAMES = {
     "ttft": ("late first tokens", "首 token 慢"), "tpot": ("slow or uneven tokens", "token 间隔慢或不匀"),
     "throughput": ("low throughput", "吞吐低"), "errors": ("failing requests", "请求失败"),
     "crash": ("the server dies", "服务崩溃"), "hang": ("no progress", "无进展"),
-    "startup": ("slow or failing start", "启动慢或失败"), "memory": ("memory pressure", "内存压力"),
+    "startup": ("slow or failing start", "启动慢或失败"),
 }  # fmt: skip
 
 

@@ -96,9 +96,17 @@ def stat_near(text: str, start: int, stop: int, inside: bool = True) -> str:
         found = hit
     if found is None:
         found = _STAT.search(text, stop, min(len(text), stop + 8))
-        if found and (
-            not re.fullmatch(r"[\s(:]*", text[stop : found.start()])
-            or re.match(r"\s?[:=]?\s?[~<>]?\d", text[found.end() : found.end() + 4])
+        if (
+            found
+            and (
+                not re.fullmatch(r"[\s(:]*", text[stop : found.start()])
+                or re.match(r"\s?[:=]?\s?[~<>]?\d", text[found.end() : found.end() + 4])
+                # "753 tok/s (peak of the curve 1,300)": the statistic belongs to the figure inside the parentheses.
+                or (
+                    "(" in text[stop : found.start()]
+                    and re.match(r"[^()\d]{0,40}\d", text[found.end() : found.end() + 48])
+                )
+            )
         ):
             found = None
     return found.lastgroup or "" if found else ""
