@@ -6,7 +6,7 @@ A claim that is denied in its own clause, asked, supposed or quoted as advice is
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from knowledge import load
 from knowledge.schema import Signature
@@ -19,20 +19,25 @@ _CUT = re.compile(r"(?<=[.!?。！？；])\s+|(?<=[。！？；])")
 
 
 @lru_cache(maxsize=1)
-def patterns() -> tuple[tuple[Signature, re.Pattern[str], tuple[str, ...]], ...]:
-    """Report signatures with their compiled patterns and lower-case ``need`` words, of which a sentence must hold one.
+def claims() -> tuple[tuple[Signature, tuple[str, ...]], ...]:
+    """Report signatures with their lower-case ``need`` words, of which a sentence must hold one."""
+    return tuple(
+        (signature, tuple(word.lower() for word in signature.need))
+        for signature in load().signatures.values()
+        if "report" in signature.where
+    )
+
+
+@cache
+def compiled(pattern: str, case: bool) -> re.Pattern[str] | None:
+    """A signature's pattern, compiled when a sentence first needs it: all of them take longer than a report.
 
     One that does not compile is the linter's finding, not ours.
     """
-    out = []
-    for signature in load().signatures.values():
-        if "report" in signature.where:
-            try:
-                pattern = re.compile(signature.pattern, 0 if signature.case else re.IGNORECASE)
-                out.append((signature, pattern, tuple(word.lower() for word in signature.need)))
-            except re.error:
-                continue
-    return tuple(out)
+    try:
+        return re.compile(pattern, 0 if case else re.IGNORECASE)
+    except re.error:
+        return None
 
 
 def match(ref: str, lines: list[tuple[int, str]], only: str = "") -> list[Reading]:
@@ -54,12 +59,13 @@ def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only:
     # With the digits left out too: ``need`` words are written for the log reader, which leaves them out ("a2a" → "aa").
     low = text.lower()
     low = f"{low}\n{low.translate(_NO_DIGITS)}"
-    for signature, pattern, need in patterns():
+    for signature, need in claims():
         if signature.fact in found or (only and signature.fact != only):
             continue
         if need and not any(word in low for word in need):
             continue
-        hit = pattern.search(text)
+        pattern = compiled(signature.pattern, signature.case)
+        hit = pattern.search(text) if pattern is not None else None
         if hit is None or hit.end() == hit.start():
             continue
         if parts is None:
