@@ -381,6 +381,14 @@ def _cited(text: str, ids: Any) -> str:
     return f"{text.strip()} {marks}".strip()
 
 
+def leads(found: list[Hypothesis]) -> list[Hypothesis]:
+    """Incident hypotheses worth naming. Beside a cause that readings make very likely, what words merely resemble is none."""
+    cal = calibration()
+    out = [h for h in found if h.outcome == "incident" and not h.refuted and h.confidence >= cal.lead_at]
+    sure = any(h.shown and h.confidence >= cal.bands["very_likely"] for h in out)
+    return [h for h in out if h.rules or not sure]
+
+
 def family_card(known: Knowledge, family: str) -> Family | None:
     """The card of a family."""
     return known.families.get(family)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.belief import LIKENESS, NOT_GIVEN, UNREADABLE, Hypothesis, calibration
+from agent.belief import leads as leads_of
 from agent.diagnosis import ProbeAdvice, RuleResult
 from knowledge.schema import Knowledge, Probe, Text, both
 from tools.view import Ledger
@@ -77,8 +78,7 @@ def enumerate_probes(
 ) -> list[ProbeAdvice]:
     """Probes of the leading hypotheses, then readings that would settle most undecided rules. Best first."""
     table: dict[str, ProbeAdvice] = {}
-    leads = [h for h in found if h.outcome == "incident" and not h.refuted and h.confidence >= calibration().lead_at]
-    leads = leads[:5]
+    leads = leads_of(found)[:5]
     for h in leads:
         card = known.families.get(h.family)
         probes = [p for rule in h.rules for p in rule.probes] + (card.probes if card else [])

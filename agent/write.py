@@ -6,6 +6,7 @@ import msgspec
 
 from agent import advice, chain, plan
 from agent.belief import Hypothesis, band, calibration
+from agent.belief import leads as leads_of
 from agent.diagnosis import Cause, Diagnosis, InputProblem, LayerRow, Outcome, Provenance, RuledOut, RuleResult
 from agent.phrases import say
 from agent.state import Env, State
@@ -93,8 +94,7 @@ def _causes(
     lang: str,
 ) -> list[Cause]:
     supported = list(ordered) if outcome == "incident" else []
-    leads = [h for h in found if h.outcome == "incident" and h not in supported and not h.refuted]
-    leads = [h for h in leads if h.confidence >= calibration().lead_at]
+    leads = [h for h in leads_of(found) if h not in supported]
     if outcome in ("healthy", "theoretical_limit"):
         leads = []
     out: list[Cause] = []

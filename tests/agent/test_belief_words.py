@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from agent.belief import Hypothesis, band, calibration, sigmoid, stated
+from agent.belief import Hypothesis, band, calibration, leads, sigmoid, stated
 from knowledge.schema import FactDef, Knowledge
 from tests.agent.small_knowledge import NOTE, from_ledger, knowledge, rule
 from tools.contract import Reading, Source
@@ -113,3 +114,15 @@ def test_figures_that_a_rule_compared_weigh_more_than_the_tone() -> None:
     assert judged(base, {"ttft.mean_s": 5.0, **calm})["cause"].confidence >= CAL.incident_at
     asked = {"concept.asks_approval": True}
     assert judged(base, {"ttft.mean_s": 5.0, **asked})["cause"].confidence < CAL.incident_at
+
+
+def test_beside_a_cause_that_readings_make_very_likely_mere_likeness_is_no_lead() -> None:
+    base = known(rule(id="R-o", family="other", strength="decisive"))
+    facts = {"flag.n0": True}
+    shown = judged(base, facts, kind="file", alike=0.4)
+    assert shown["cause"].confidence >= CAL.lead_at
+    assert [h.family for h in leads([*shown.values()])] in (["other"], ["cause", "other"])
+    surer = [msgspec.structs.replace(h, confidence=0.9) if h.family == "other" else h for h in shown.values()]
+    assert [h.family for h in leads(surer)] == ["other"]
+    told = judged(base, facts, alike=0.4)
+    assert {h.family for h in leads([*told.values()])} == {"other", "cause"}
