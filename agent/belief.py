@@ -124,7 +124,7 @@ def sigmoid(logit: float) -> float:
 
 
 def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang: str = "en") -> list[Hypothesis]:
-    """All hypotheses with any support, best first. Ties are broken by layer order and id: the result is stable."""
+    """All hypotheses with any support, best first; of equal ones what is said surer, then log-odds and key: stable."""
     table: dict[str, Hypothesis] = {}
     for result in results:
         rule = known.rules[result.id]
@@ -141,7 +141,7 @@ def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang
     _explain_away(table)
     for hypothesis in table.values():
         _cap(ledger, hypothesis)
-    return sorted(table.values(), key=lambda h: (-round(h.confidence, 6), -round(h.logit, 6), h.key))
+    return sorted(table.values(), key=lambda h: (-round(h.confidence, 6), -h.stated, -round(h.logit, 6), h.key))
 
 
 def _seen(result: RuleResult) -> list[str]:

@@ -26,10 +26,15 @@ LAYER_TOOLS: dict[str, tuple[str, str]] = {
 
 
 RULED_OUT_FROM = 1 / 3
+# So much surer must be said of a fault than of a benign explanation for words to contradict each other.
+APART = 0.1
 
 
 def decide(found: list[Hypothesis], ordered: list[Hypothesis]) -> tuple[Outcome, Hypothesis | None]:
-    """The outcome and the hypothesis that carries it. A benign explanation must be at least as sure as the best fault."""
+    """The outcome and the hypothesis that carries it. A benign explanation must be at least as sure as the best fault.
+
+    Where words alone speak for both, and more for the fault, they contradict each other: nothing is decided.
+    """
     cal = calibration()
     benign = [
         h
@@ -38,6 +43,8 @@ def decide(found: list[Hypothesis], ordered: list[Hypothesis]) -> tuple[Outcome,
     ]
     best = ordered[0] if ordered else None
     if benign and (best is None or benign[0].confidence >= best.confidence):
+        if best is not None and not (benign[0].shown or best.shown) and best.stated > benign[0].stated + APART:
+            return "undecidable", None
         return benign[0].outcome, benign[0]  # type: ignore[return-value]
     if best is not None:
         return "incident", best

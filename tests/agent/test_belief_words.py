@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from agent.belief import Hypothesis, band, calibration, leads, sigmoid, stated
+from agent.write import decide
 from knowledge.schema import FactDef, Knowledge
 from tests.agent.small_knowledge import NOTE, from_ledger, knowledge, rule
 from tools.contract import Reading, Source
@@ -126,3 +127,26 @@ def test_beside_a_cause_that_readings_make_very_likely_mere_likeness_is_no_lead(
     assert [h.family for h in leads(surer)] == ["other"]
     told = judged(base, facts, alike=0.4)
     assert {h.family for h in leads([*told.values()])} == {"other", "cause"}
+
+
+def _weighed(outcome: str, stated: float, *, shown: bool = False) -> Hypothesis:
+    return Hypothesis(
+        key=outcome, family="", outcome=outcome, layer="memory", confidence=CAL.cap_words, stated=stated, shown=shown
+    )
+
+
+def test_words_that_speak_for_health_and_more_for_a_fault_decide_nothing() -> None:
+    calm, fault = _weighed("healthy", 0.42), _weighed("incident", 0.59)
+    assert decide([fault, calm], [fault]) == ("undecidable", None)
+    near = _weighed("incident", 0.45)
+    assert decide([calm, near], [near]) == ("healthy", calm)
+    measured = _weighed("healthy", 0.42, shown=True)
+    assert decide([fault, measured], [fault]) == ("healthy", measured)
+
+
+def test_of_equal_causes_the_one_that_is_said_surer_stands_first() -> None:
+    base = known(rule(strength="decisive"), rule(id="R-o", family="other", strength="decisive", when="flag.n1"))
+    found = judged(base, {"flag.n0": True, "flag.n1": True}, alike=0.9)
+    assert found["cause"].confidence == found["other"].confidence == CAL.cap_words
+    assert next(iter(found)) == "cause"
+    assert found["other"].stated < found["cause"].stated
