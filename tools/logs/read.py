@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from msgspec import structs
 
 from knowledge.loader import load
+from knowledge.schema import Knowledge
 from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.logs import ranks
 from tools.logs.blocks import Blocks, is_text
@@ -24,10 +26,16 @@ MAX_PROSE_LINES = 400
 _MATCHERS: dict[str, Matcher] = {}  # the one in use, by knowledge version: building it costs more than a short log
 
 
+@lru_cache(maxsize=1)
+def _shipped() -> Knowledge:
+    """The shipped knowledge, looked for once in a process: every file of a folder asks for it."""
+    return load()
+
+
 def read(parts: list[Part], context: Context) -> ReadResult:
     """Read each part as one log. Rotated pieces of one log stay separate parts, each with its own readings."""
     result = ReadResult(readings=[], problems=[], nested=[])
-    known = load()
+    known = _shipped()
     matcher = _MATCHERS.get(known.version)
     if matcher is None:
         _MATCHERS.clear()

@@ -28,6 +28,22 @@ def claims() -> tuple[tuple[Signature, tuple[str, ...]], ...]:
     )
 
 
+@lru_cache(maxsize=1)
+def needed() -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
+    """``need`` word → places in :func:`claims` that it opens; and the places that need none.
+
+    Thousands of claims share some hundred words: each word is looked for once in a sentence.
+    """
+    table: dict[str, list[int]] = {}
+    free: list[int] = []
+    for place, (_, words) in enumerate(claims()):
+        for word in dict.fromkeys(words):
+            table.setdefault(word, []).append(place)
+        if not words:
+            free.append(place)
+    return {word: tuple(places) for word, places in table.items()}, tuple(free)
+
+
 @cache
 def compiled(pattern: str, case: bool) -> re.Pattern[str] | None:
     """A signature's pattern, compiled when a sentence first needs it: all of them take longer than a report.
@@ -59,10 +75,12 @@ def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only:
     # With the digits left out too: ``need`` words are written for the log reader, which leaves them out ("a2a" → "aa").
     low = text.lower()
     low = f"{low}\n{low.translate(_NO_DIGITS)}"
-    for signature, need in claims():
+    table, free = needed()
+    every = claims()
+    places = {*free, *(place for word, opened in table.items() if word in low for place in opened)}
+    for place in sorted(places):
+        signature = every[place][0]
         if signature.fact in found or (only and signature.fact != only):
-            continue
-        if need and not any(word in low for word in need):
             continue
         pattern = compiled(signature.pattern, signature.case)
         hit = pattern.search(text) if pattern is not None else None

@@ -98,15 +98,30 @@ def _unit(count: Counter[str], rarity: dict[str, float]) -> dict[str, float]:
     return {token: x / size for token, x in vector.items()}
 
 
+def _dot(query: dict[str, float], vector: dict[str, float]) -> float:
+    total, get = 0.0, vector.get
+    for token, x in query.items():
+        y = get(token)
+        if y is not None:
+            total += x * y
+    return total
+
+
 def shares(text: str) -> list[tuple[str, float]]:
     """``(family, share)`` of all families, best first; shares sum to one."""
+    return list(_shares(text))
+
+
+@lru_cache(maxsize=4)
+def _shares(text: str) -> tuple[tuple[str, float], ...]:
+    """Kept for the text at hand: a diagnosis reads it again when it checks its citations."""
     known = index()
     query = _unit(Counter(tokens(text)), known.rarity)
-    scores = {family: sum(x * vector.get(t, 0.0) for t, x in query.items()) for family, vector in known.vectors.items()}
+    scores = {family: _dot(query, vector) for family, vector in known.vectors.items()}
     top = max(scores.values(), default=0.0)
     weights = {family: math.exp((score - top) / TEMPERATURE) for family, score in scores.items()}
     total = sum(weights.values()) or 1.0
-    return sorted(((f, w / total) for f, w in weights.items()), key=lambda row: (-row[1], row[0]))
+    return tuple(sorted(((f, w / total) for f, w in weights.items()), key=lambda row: (-row[1], row[0])))
 
 
 def weight(line: str, family: str) -> float:
