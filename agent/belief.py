@@ -19,7 +19,7 @@ from agent.diagnosis import Band, RuleResult
 from agent.screen import tree
 from knowledge.loader import ROOT, read_yaml
 from knowledge.logic import evaluate
-from knowledge.schema import Family, Knowledge, LookAlike, Refuter, Rule, Sign, both
+from knowledge.schema import Knowledge, LookAlike, Refuter, Rule, Sign, both
 from tools.view import Ledger
 
 # Who asks for approval complains of nothing: words alone must not make an incident of it.
@@ -387,8 +387,3 @@ def leads(found: list[Hypothesis]) -> list[Hypothesis]:
     out = [h for h in found if h.outcome == "incident" and not h.refuted and h.confidence >= cal.lead_at]
     sure = any(h.shown and h.confidence >= cal.bands["very_likely"] for h in out)
     return [h for h in out if h.rules or not sure]
-
-
-def family_card(known: Knowledge, family: str) -> Family | None:
-    """The card of a family."""
-    return known.families.get(family)

@@ -95,7 +95,7 @@ def chain(known: Knowledge, ordered: list[Hypothesis], roles: dict[str, str], le
         here = step
     if symptom in ("tpot", "throughput") and _late_first(ledger):
         symptom = "ttft"
-    symptom = _told(symptom, [name for name in SYMPTOMS if ledger.value(f"symptom.{name}") is True])
+    symptom = felt(symptom, [name for name in SYMPTOMS if ledger.value(f"symptom.{name}") is True])
     if symptom:
         en, zh, _ = SYMPTOMS[symptom]
         title = zh if lang == "zh" else en
@@ -104,7 +104,7 @@ def chain(known: Knowledge, ordered: list[Hypothesis], roles: dict[str, str], le
     return links
 
 
-def _told(symptom: str, told: list[str]) -> str:
+def felt(symptom: str, told: list[str]) -> str:
     """What a person says they feel goes before what the cause usually does.
 
     A start that fails is told as errors, a crash or a hang too, and short freezes of a stream as a hang.

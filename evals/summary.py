@@ -15,7 +15,7 @@ from evals.scorers.base import Measure, Pair, rate
 from evals.stats import Bin, equal_count_bins, mcnemar, paired_bootstrap, risk_coverage
 from knowledge.schema import LAYERS
 
-# The registered plan whose blind cases are still unread; those of earlier plans count as held out.
+# The latest registered plan: its blind cases have a column, those of earlier plans count as held out.
 BLIND = "rules-only-3"
 
 # Columns of the summary: disjoint sources, then the two halves by split, then everything.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.advice import advise, contradictions
 from agent.belief import Hypothesis
-from agent.chain import drivers, effects, order
+from agent.chain import drivers, effects, felt, order
 from agent.diagnosis import ActionAdvice
 from agent.fixtures import ledger_of
 from agent.investigate import investigate, make_env
@@ -166,3 +166,20 @@ def test_no_contradicting_advice_and_no_orphan_in_the_chain_of_any_dev_case() ->
             assert found.chain[0].state == found.causes[0].family, world
             assert "root" not in roles[roles.index("symptom") :] if "symptom" in roles else True, world
     assert incidents > 8
+
+
+@pytest.mark.parametrize(
+    ("usual", "told", "said"),
+    [
+        ("tpot", [], "tpot"),
+        ("tpot", ["ttft"], "ttft"),
+        ("tpot", ["ttft", "tpot"], "tpot"),
+        ("tpot", ["hang"], "tpot"),
+        ("ttft", ["hang"], "hang"),
+        ("tpot", ["errors", "hang"], "errors"),
+        ("errors", ["crash", "startup"], "startup"),
+        ("", ["errors", "crash", "startup"], "startup"),
+    ],
+)
+def test_what_is_felt_is_what_is_told_before_what_is_usual(usual: str, told: list[str], said: str) -> None:
+    assert felt(usual, told) == said

@@ -8,9 +8,8 @@ from typing import Any
 
 from tools.contract import Reading, Source
 from tools.logs.series import EngineSeries
+from tools.replicas import waiting_beside_free
 
-# KV use up to which a rank has room, as a share of its pool.
-ROOM = 0.5
 _DP = re.compile(r"\bDP\d+")
 # SGLang's decode side of a prefill/decode split queues in front of the allocation, not in the running queue.
 _QUEUES = ("waiting", "prealloc_queue")
@@ -55,11 +54,5 @@ def readings(series: Iterable[EngineSeries], ref: str) -> Iterator[Reading]:
         yield make(
             "replicas.kv_gap", round(max(usage.values()) - min(usage.values()), 4), "highest − lowest mean KV use"
         )
-        crowded = max(queues, key=lambda name: queues[name])
-        free = [n for n, kv in usage.items() if n != crowded and kv <= ROOM and queues[n] < 1]
-        if queues[crowded] >= 1 and free:
-            how = f"{crowded}: {queues[crowded]:.3g} wait on average; {len(free)} others have none and KV at most {ROOM:.0%}"
-            yield make("replicas.waiting_beside_free", True, how)
-        else:
-            how = "no rank queues while another has none waiting and half of its KV free"
-            yield make("replicas.waiting_beside_free", False, how)
+        seen, how = waiting_beside_free(queues, usage)
+        yield make("replicas.waiting_beside_free", seen, how)

@@ -6,9 +6,7 @@ import itertools
 
 from tools.metrics.maker import Maker, mean_of, pairs, ref_of
 from tools.metrics.series import Ref, median
-
-# KV use up to which an engine has room, as a share of its pool.
-ROOM = 0.5
+from tools.replicas import waiting_beside_free
 
 
 def gauges(m: Maker) -> None:
@@ -290,17 +288,12 @@ def health(m: Maker) -> None:
         kv = [row["kv_usage"] for row in engines.values() if "kv_usage" in row]
         if len(kv) > 1:
             m.put("replicas.kv_gap", max(kv) - min(kv), "highest − lowest mean KV usage", ref)
-            crowded = max(engines, key=lambda who: engines[who].get("waiting", 0.0))
-            free = [
-                who for who, row in engines.items()
-                if who != crowded and row.get("kv_usage", 1.0) <= ROOM and row.get("waiting", 1.0) < 1
-            ]  # fmt: skip
-            m.put(
-                "replicas.waiting_beside_free",
-                engines[crowded].get("waiting", 0.0) >= 1 and bool(free),
-                f"mean waiting ≥ 1 on one engine while another has none and KV at most {ROOM:.0%}",
-                ref,
-            )
+            models = {t.labels.get("model_name", "") for t in m.series.all("running")}
+            if len(models) == 1:  # an engine of another model has no room for these requests
+                queues = {who: row["waiting"] for who, row in engines.items() if "waiting" in row}
+                usage = {who: row["kv_usage"] for who, row in engines.items() if "kv_usage" in row}
+                if len(queues) > 1:
+                    m.put("replicas.waiting_beside_free", *waiting_beside_free(queues, usage), ref)
     for state in ("weights_offloaded", "discard_all"):
         if any(v > 0 for _, v in m.series.pooled("sleep_state", sleep_state=state)):
             m.put("engine.sleeping", True, f"sleep_state={state}", ref_of(m.series, "sleep_state"))

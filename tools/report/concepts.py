@@ -32,7 +32,7 @@ def claims() -> tuple[tuple[Signature, tuple[str, ...]], ...]:
 def needed() -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
     """``need`` word → places in :func:`claims` that it opens; and the places that need none.
 
-    Thousands of claims share some hundred words: each word is looked for once in a sentence.
+    Claims share words: each distinct one is looked for once in a sentence.
     """
     table: dict[str, list[int]] = {}
     free: list[int] = []

@@ -49,7 +49,7 @@ def _side(marks: list[tuple[int, str]], start: int) -> str:
 def readings(doc: Document) -> Iterator[Reading]:
     """``client.ttft.over_server`` and ``client.ttft.extra_s`` when both sides are told once or more, without a contradiction.
 
-    The smallest figure of the client is set against the largest of the engine: the claim is the least that was said.
+    Of all pairs of one statistic the nearest are set against each other: the claim is the least that was said.
     """
     told = [item for item in doc.found if item.metric == "ttft" and not item.norm and item.value > 0][:MOST]
     if len(told) < 2:
@@ -66,17 +66,23 @@ def readings(doc: Document) -> Iterator[Reading]:
                 if side:
                     sides[side].append(item)
                 break
-    if not sides["client"] or not sides["engine"]:
+    pairs = [
+        (client, engine)
+        for client in sides["client"]
+        for engine in sides["engine"]
+        # A p99 is never set against a mean; an untold statistic may be either.
+        if not client.stat or not engine.stat or client.stat == engine.stat
+    ]
+    if not pairs:
         return
-    client = min(sides["client"], key=lambda item: item.value)
-    engine = max(sides["engine"], key=lambda item: item.value)
+    client, engine = min(pairs, key=lambda pair: pair[0].value / pair[1].value)
     if client.value <= engine.value:
         return
     how = f"told: {client.value:g} s at the client, {engine.value:g} s in the engine"
     source = emit.words(doc.part.name, client.line, client.span)
-    yield Reading(
-        fact="client.ttft.over_server", value=round(client.value / engine.value, 4), source=source, method=how
-    )
-    yield Reading(
-        fact="client.ttft.extra_s", value=round(client.value - engine.value, 4), unit="s", source=source, method=how
-    )
+    caveats = () if client.stat == engine.stat != "" else ("the statistic of one side or both is not told",)
+    for fact, value, unit in (
+        ("client.ttft.over_server", client.value / engine.value, ""),
+        ("client.ttft.extra_s", client.value - engine.value, "s"),
+    ):
+        yield Reading(fact=fact, value=round(value, 4), unit=unit, source=source, method=how, caveats=caveats)

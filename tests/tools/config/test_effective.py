@@ -121,6 +121,9 @@ def test_flags_that_force_v0_or_stop_the_start() -> None:
         version="0.9.0",
     )
     assert draft.forcing_v0 == ["speculative-config"]
+    unknown = resolve("vllm serve a/b --preemption-mode swap")
+    assert unknown.forcing_v0 == []
+    assert any("--preemption-mode makes the V0 engine run" in text for text in unknown.undetermined)
 
 
 def test_generation_over_versions() -> None:

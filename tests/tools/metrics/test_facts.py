@@ -74,6 +74,18 @@ def test_engines_are_summed_for_load_and_maxed_for_kv() -> None:
     assert got["queue.running.max"] == 16 and got["kv.usage.max"] == 0.9
     assert got["replicas.count"] == 2 and got["replicas.kv_gap"] == pytest.approx(0.7)
     assert got["replicas.load_max_over_mean"] == pytest.approx(21 / 12.5)
+    assert got["replicas.waiting_beside_free"] is True
+
+
+def test_an_engine_of_another_model_has_no_room_for_these_requests() -> None:
+    calm = vllm(running=4, kv=0.2, engine="0")
+    crowded = vllm(running=12, waiting=9, kv=0.9, engine="1")
+    same = facts(page(0, calm + crowded), page(5, calm + crowded))
+    other = crowded.replace('model_name="m"', 'model_name="n"')
+    assert same["replicas.waiting_beside_free"] is True
+    assert "replicas.waiting_beside_free" not in facts(page(0, calm + other), page(5, calm + other))
+    full = vllm(running=4, kv=0.8, engine="0")
+    assert facts(page(0, full + crowded), page(5, full + crowded))["replicas.waiting_beside_free"] is False
 
 
 def test_a_status_that_appears_late_started_from_zero() -> None:

@@ -207,3 +207,11 @@ def test_no_restart_is_no_crash() -> None:
     for text, crashed in (("restart count 0, then it serves", False), ("restart count 4 since noon", True)):
         facts = {r.fact for r in read([Part(name="r.md", data=text.encode())], Context()).readings}
         assert ("symptom.crash" in facts) is crashed, text
+
+
+def test_a_statistic_in_parentheses_stays_with_its_own_figure() -> None:
+    text = "- vLLM 0.18.0: 1,223 tok/s per GPU (peak of the curve 1,300)\n- vLLM 0.21.0: 753 tok/s per GPU\n"
+    found = read([Part(name="r.md", data=text.encode())], Context()).readings
+    pair = next(r for r in found if r.fact == "pair.throughput.ratio")
+    assert pair.value == pytest.approx(753 / 1223, abs=1e-3)
+    assert pair.labels["difference"] == "version_upgrade"

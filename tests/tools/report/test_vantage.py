@@ -41,6 +41,7 @@ def test_both_sides_make_a_ratio(text: str, ratio: float, extra: float) -> None:
         "Client TTFT is 0.3 s, the engine's own TTFT 0.4 s.",
         "Is a client TTFT of 5 s normal when the engine's own TTFT is 0.5 s?",
         "Client ITL is 50 ms, the engine's own ITL 5 ms.",
+        "Client TTFT p99 is 5 s. The engine's own mean TTFT is 0.5 s.",
     ],
 )
 def test_one_side_or_none_makes_no_claim(text: str) -> None:
