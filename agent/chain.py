@@ -46,7 +46,7 @@ def order(known: Knowledge, found: list[Hypothesis]) -> tuple[list[Hypothesis], 
     """Supported incident hypotheses with roots first, and the role of each: root, contributing or symptom.
 
     A hypothesis is a symptom when a supported, not much weaker hypothesis is one of its drivers and it is not itself
-    a driver of that one.
+    a driver of that one. Words alone name one root: a second one that nothing was read for stays a lead.
     """
     cal = calibration()
     supported = [h for h in found if h.outcome == "incident" and not h.refuted and h.confidence >= cal.incident_at]
@@ -66,6 +66,7 @@ def order(known: Knowledge, found: list[Hypothesis]) -> tuple[list[Hypothesis], 
         if h.confidence < lead - NEAR:
             roles[h.family] = "contributing"
     rest = [h for h in supported if h not in roots]
+    roots = [h for h in roots if h.shown or h is roots[0]]
     return roots + rest, roles
 
 
