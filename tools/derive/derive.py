@@ -234,6 +234,50 @@ def graphs(ledger: Ledger) -> list[Reading]:
     return [computed("cudagraph.width_over_capture", width / captured[1], method, ledger, *inputs)]
 
 
+EVEN = 1.15
+
+
+def replicas(ledger: Ledger) -> list[Reading]:
+    """Whether load is even over all replicas: two ranks of eight say nothing of the other six."""
+    count, load = ledger.num("replicas.count"), ledger.num("replicas.load_max_over_mean")
+    if count is None or load is None or count < 2:
+        return []
+    size = ledger.num("config.data_parallel_size")
+    if size is not None and size > count and ledger.value("replicas.are_ranks") is True:
+        method = f"{size:g} data-parallel ranks configured, {count:g} seen"
+        return [
+            computed("replicas.unseen", size - count, method, ledger, "config.data_parallel_size", "replicas.count")
+        ]
+    method = f"most loaded ÷ average {load:.3g} of {count:g}, against {EVEN}"
+    return [computed("replicas.even", load < EVEN, method, ledger, "replicas.load_max_over_mean", "replicas.count")]
+
+
+def cpu_quota(ledger: Ledger) -> list[Reading]:
+    """CPU cores in use over the cores granted, of one side of a comparison: at 1 the kernel holds the process back."""
+    out: list[Reading] = []
+    limits = [e for e in ledger.of("said.cpu_limit") if isinstance(e.value, int | float) and e.value > 0]
+    granted = ledger.num("config.cpu_limit_cores")
+    for used in ledger.of("said.cpu_cores"):
+        if not isinstance(used.value, int | float):
+            continue
+        marks = {k: v for k, v in used.labels.items() if k != "metric"}
+        same = [e for e in limits if marks == {k: v for k, v in e.labels.items() if k != "metric"}]
+        limit = same[0].value if same else granted
+        if limit:
+            method = f"{used.value:g} cores in use ÷ {limit:g} granted"
+            out.append(
+                computed(
+                    "host.cpu.quota_share",
+                    used.value / limit,
+                    method,
+                    ledger,
+                    used,
+                    *(same[:1] or ["config.cpu_limit_cores"]),
+                )
+            )
+    return out
+
+
 def platform(ledger: Ledger) -> list[Reading]:
     """Whether the engine runs on CPUs, where GPU-only readings (graphs, NCCL) mean nothing."""
     device = ledger.value("config.device")
@@ -302,6 +346,8 @@ STEPS: tuple[Step, ...] = (
     budget,
     phase_mix,
     graphs,
+    replicas,
+    cpu_quota,
 )
 
 

@@ -45,6 +45,7 @@ def readings(series: Iterable[EngineSeries], ref: str) -> Iterator[Reading]:
     queues = {name: sum(_mean(group, key) or 0.0 for key in _QUEUES) for name, group in ranks.items()}
     loads = {name: (_mean(group, "running") or 0.0) + queues[name] for name, group in ranks.items()}
     yield make("replicas.count", len(ranks), "ranks that print statistics lines")
+    yield make("replicas.are_ranks", True, "ranks of one log")
     mean = sum(loads.values()) / len(loads)
     if mean > 0:
         how = "mean (running + waiting): most loaded ÷ average of the ranks in this log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tools.metrics.maker import Maker, mean_of, pairs, ref_of
-from tools.metrics.series import Ref, median
+from tools.metrics.series import PLACES, Ref, median
 from tools.replicas import waiting_beside_free
 
 
@@ -278,6 +278,8 @@ def health(m: Maker) -> None:
         mean = mean_of(list(loads.values()))
         ref = ref_of(m.series, "running")
         m.put("replicas.count", len(engines), "distinct engine, instance or replica labels", ref)
+        homes = {tuple((k, v) for k, v in t.labels.items() if k in PLACES) for t in m.series.all("running")}
+        m.put("replicas.are_ranks", len(homes) == 1, "told apart by the engine label alone, or by their address", ref)
         if mean > 0:
             m.put(
                 "replicas.load_max_over_mean",

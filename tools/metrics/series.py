@@ -24,6 +24,10 @@ _IDENTITY = (
 )
 
 
+# Labels that tell deployments' processes apart by where they run; the others number ranks within one.
+PLACES = ("instance", "pod", "replica", "ReplicaId", "namespace")
+
+
 class Ref(Struct, frozen=True):
     """Where a point stands: file (or query) and line."""
 

@@ -14,6 +14,7 @@ from tools.contract import Reading, Source
 from tools.report.spans import Clause, Sentence, clauses, denied, mode_at
 
 MAX_LINES = 3000
+_DENIAL = re.compile(r"\b(?:no|not|never|without|zero|neither|none)\b|n't\b|没有|没|无|不|未", re.I)
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _CUT = re.compile(r"(?<=[.!?。！？；])\s+|(?<=[。！？；])")
 
@@ -70,6 +71,16 @@ def match(ref: str, lines: list[tuple[int, str]], only: str = "") -> list[Readin
     return list(found.values())
 
 
+@lru_cache(maxsize=4096)
+def _speaks_of_denial(pattern: str) -> bool:
+    return _DENIAL.search(re.sub(r"\\b|[?:|()\[\]]", " ", pattern)) is not None
+
+
+def _denies_itself(pattern: str, span: str) -> bool:
+    """ "NICs are fine, no retransmits": what the pattern skips over between its words takes the claim back."""
+    return _DENIAL.search(span) is not None and not _speaks_of_denial(pattern)
+
+
 def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only: str) -> None:
     parts: list[Clause] | None = None
     # With the digits left out too: ``need`` words are written for the log reader, which leaves them out ("a2a" → "aa").
@@ -92,7 +103,7 @@ def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only:
         mode = mode_at(parts, hit.start(), hit.end(), text)
         if mode in ("supposed", "advised") or (mode == "asked" and not signature.asked):
             continue
-        if denied(text, parts, hit.start(), hit.end()):
+        if denied(text, parts, hit.start(), hit.end()) or _denies_itself(signature.pattern, hit[0]):
             continue
         span = text[hit.start() : hit.end()].strip()
         if not span:

@@ -83,6 +83,7 @@ class Shapes(Struct, forbid_unknown_fields=True, kw_only=True):
     decay: float
     tools: float
     no_gain: float
+    superlinear: float
     slower: float
     lengths: float
 

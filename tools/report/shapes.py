@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from msgspec import Struct
@@ -99,6 +100,13 @@ def _uptime(sweep: Sweep) -> list[Shape]:
     return []
 
 
+def _superlinear(pair: Pair) -> bool:
+    counts = re.fullmatch(r"(\d+) → (\d+)", pair.what) if pair.difference == "gpu_count" else None
+    if counts is None or not pair.before or not pair.after or not int(counts[1]):
+        return False
+    return pair.after / pair.before > lexicon.shapes().superlinear * int(counts[2]) / int(counts[1])
+
+
 def _gpus(before: float, after: float, line: int, span: str, what: str) -> list[Shape]:
     shapes = lexicon.shapes()
     ratio = after / before if before else 0.0
@@ -114,10 +122,12 @@ def of_pairs(found: list[Pair]) -> list[Shape]:
     """Shapes that need two sides: constant extra, lengths that differ, tools that disagree, no gain from more GPUs."""
     shapes = lexicon.shapes()
     out: list[Shape] = []
+    # A gain beyond the number of GPUs at any load: the smaller side is ill, and nothing is said of splitting.
+    gains = any(pair.metric in SPEED and _superlinear(pair) for pair in found)
     for pair in found:
         worse = pair.worse()
         text = f"{pair.metric} ratio {pair.ratio:.3g} ({pair.what or pair.difference})"
-        if pair.difference == "gpu_count" and pair.metric in SPEED and pair.before and pair.after:
+        if pair.difference == "gpu_count" and pair.metric in SPEED and pair.before and pair.after and not gains:
             out.extend(_gpus(pair.before, pair.after, pair.line, pair.span, pair.what))
         if worse is None or worse < shapes.worse:
             continue
