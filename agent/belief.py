@@ -179,8 +179,15 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
 
 def _told(ledger: Ledger, result: RuleResult) -> bool:
     """All its evidence is a person's words, which are read less surely than what an instrument shows."""
-    items = [ledger.get(i) for i in result.evidence]
-    return bool(items) and all(item is not None and item.source.kind == "words" for item in items)
+    return bool(result.evidence) and all(_worded(ledger, i) for i in result.evidence)
+
+
+def _worded(ledger: Ledger, evidence: str) -> bool:
+    """A person's words, or computed from nothing else."""
+    item = ledger.get(evidence)
+    if item is None or item.source.kind != "computed":
+        return item is not None and item.source.kind == "words"
+    return bool(item.source.inputs) and all(_worded(ledger, i) for i in item.source.inputs)
 
 
 def _signs(
