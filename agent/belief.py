@@ -245,13 +245,14 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
     """What the words resemble: some weight for a family that rules support, a lead of its own where no rule speaks.
 
     It names a cause by itself only where its share is high, nobody merely asks for approval, and no incident rule that
-    read an instrument carries an answer; the cap for words then holds it at "possible".
+    read an instrument or compared figures carries an answer; the cap for words then holds it at "possible".
     """
     cal = calibration()
     carried = ledger.value(NO_COMPLAINT) is True or any(
-        h.outcome == "incident" and not h.refuted and h.shown and sigmoid(h.logit) >= cal.incident_at
+        h.outcome == "incident" and not h.refuted and sigmoid(h.logit) >= cal.incident_at
+        and (h.shown or (not h.only_partial and _figures(ledger, h)))
         for h in table.values()
-    )
+    )  # fmt: skip
     for item in ledger.of(LIKENESS):
         family = item.labels.get("family", "")
         share = item.value if isinstance(item.value, float) else 0.0
@@ -363,9 +364,9 @@ def _figures(ledger: Ledger, h: Hypothesis) -> bool:
 
 
 def _unlike(ledger: Ledger, h: Hypothesis) -> bool:
-    """A rule that only words fired, for a family that the report as a whole does not resemble."""
+    """A rule that only phrases fired, for a family that the report as a whole does not resemble."""
     items = ledger.of(LIKENESS)
-    if h.shown or h.outcome != "incident" or not items:
+    if h.shown or h.outcome != "incident" or not items or _figures(ledger, h):
         return False
     shares = [i.value for i in items if i.labels.get("family") == h.family and isinstance(i.value, float)]
     return max(shares, default=0.0) < calibration().resemblance_from

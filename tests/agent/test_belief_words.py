@@ -155,3 +155,29 @@ def test_of_equal_causes_the_one_that_is_said_surer_stands_first() -> None:
     assert found["cause"].confidence == found["other"].confidence == CAL.cap_words
     assert next(iter(found)) == "cause"
     assert found["other"].stated < found["cause"].stated
+
+
+def _computed(base: Knowledge, kind: str) -> Hypothesis:
+    """One rule on a reading that was computed from another of this kind."""
+    ledger = Ledger(base)
+    first = Source(kind=kind, ref="r.md", line=1, span="so")  # type: ignore[arg-type]
+    behind = ledger.add(Reading(fact="flag.n1", value=True, source=first))
+    ledger.add(Reading(fact="flag.n0", value=True, source=Source(kind="computed", inputs=(behind,))))
+    return from_ledger(base, ledger)["cause"]
+
+
+def test_what_is_computed_from_words_alone_is_words() -> None:
+    base = known(rule(strength="decisive"))
+    assert not _computed(base, "words").shown
+    assert _computed(base, "file").shown
+
+
+def test_a_rule_that_compared_figures_goes_before_mere_likeness() -> None:
+    base = known(rule(strength="strong", when="words.calm > 5"))
+    ledger = Ledger(base)
+    words = Source(kind="words", ref="r.md", line=1, span="so")
+    ledger.add(Reading(fact="words.calm", value=9.0, source=words))
+    ledger.add(Reading(fact="words.resemble", value=0.99, labels={"family": "other"}, source=words))
+    found = from_ledger(base, ledger)
+    assert found["cause"].confidence >= CAL.incident_at > found["other"].confidence
+    assert found["cause"].stated > CAL.cap_words_unlike, "figures are more than one phrase"

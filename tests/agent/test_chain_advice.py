@@ -52,7 +52,7 @@ def test_a_rule_may_name_the_driver_too() -> None:
 
 def test_a_driver_much_less_sure_than_its_victim_takes_no_blame_from_it() -> None:
     victim = held("other", 0.9, rules=[rule(family="other", driven_by=["cause"])])
-    ordered, roles = order(knowledge(), [victim, held("cause", 0.6)])
+    ordered, roles = order(knowledge(), [victim, held("cause", 0.6, shown=True)])
     assert [h.family for h in ordered] == ["other", "cause"]
     assert roles == {"other": "root", "cause": "contributing"}
 
@@ -183,3 +183,20 @@ def test_no_contradicting_advice_and_no_orphan_in_the_chain_of_any_dev_case() ->
 )
 def test_what_is_felt_is_what_is_told_before_what_is_usual(usual: str, told: list[str], said: str) -> None:
     assert felt(usual, told) == said
+
+
+def test_words_name_one_root_and_readings_may_name_several() -> None:
+    told = [held("cause", 0.59), held("other", 0.55)]
+    ordered, _ = order(knowledge(), told)
+    assert [h.family for h in ordered] == ["cause"]
+    shown = [held("cause", 0.59), held("other", 0.55, shown=True)]
+    ordered, roles = order(knowledge(), shown)
+    assert [h.family for h in ordered] == ["cause", "other"]
+    assert roles == {"cause": "root", "other": "root"}
+
+
+def test_a_told_victim_stays_in_the_chain_of_its_root() -> None:
+    known = knowledge(other={"driven_by": ["cause"]})
+    ordered, roles = order(known, [held("cause", 0.59), held("other", 0.55)])
+    assert roles == {"cause": "root", "other": "symptom"}
+    assert [h.family for h in ordered] == ["cause", "other"]

@@ -112,6 +112,8 @@ _FELT = re.compile(
     r"\b(?:TTFT|TPOT|ITL|latency|slow(?:er)?|tok(?:ens)?/s|p9[059]|throughput|waiting|queued|hangs?|crash(?:es|ed)?|OOM)\b|排队|变慢|卡住|崩溃",
     re.I,
 )
+# Somebody writes in sentences, whatever the complaint is called.
+_SENTENCE = re.compile(r"(?:^|[.!?] )[A-Z][a-z']*(?:,? [a-z][a-z']*){4,12}[^.!?\n]{0,80}[.!?](?:\s|$)")
 _SETTING = re.compile(r"^\s*(?:#|-{1,2}\w|\w+=|[\w.]+:\s*\S+$)|^\s*(?:vllm|python3?|docker|sglang)\s.*--\S+\s*\\?$")
 _LATE = ("config",)
 # Not the launch command: its flags resemble the card of whatever they belong to.
@@ -122,7 +124,8 @@ def _tells(part: Part) -> bool:
     """Whether a launch command came with words about what is felt: then both readers look at the text."""
     if part.size() > 65536 or part.name.endswith((".json", ".yaml", ".yml", ".toml", ".env")):
         return False
-    return any(_FELT.search(line) and not _SETTING.search(line) for _, line in part.lines(limit=400))
+    lines = [line for _, line in part.lines(limit=400) if not _SETTING.search(line)]
+    return any(_FELT.search(line) or _SENTENCE.search(line) for line in lines)
 
 
 def _with_known(context: Context, readings: list[Reading]) -> Context:

@@ -12,7 +12,7 @@ FAILED = "# SCRAPE FAILED"  # what recording scripts leave where the server did 
 _TYPE = re.compile(r"^# (?:TYPE|HELP|UNIT) \S+", re.M)
 # Anything a server or a proxy answers with: series, comments, HTML, JSON, a status line.
 _PAGE = re.compile(
-    r"^[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^}\n]*\})? +[-+0-9.eENaInf]+(?: \d+)?\s*$|^# |^\s*[<{\[]|^HTTP/|^upstream |^curl: ",
+    r"^[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^}\n]*\})? +[-+0-9.eENaInf]+(?: \d+)?\s*$|^# (?:HELP|TYPE|UNIT|EOF|SCRAPE) |^\s*[<{\[]|^HTTP/|^upstream |^curl: ",
     re.M,
 )
 _NAME = re.compile(r"\.(?:prom|metrics)(?:\.gz)?$|(?:^|/)metrics[-_.]?\d*\.(?:txt|prom)", re.I)

@@ -66,6 +66,13 @@ class Names(Struct, forbid_unknown_fields=True, kw_only=True):
     numbers_zh: dict[str, float]
 
 
+class Alternative(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Values of one choice (``alternatives.yaml``)."""
+
+    kind: str
+    words: list[str]
+
+
 class Shapes(Struct, forbid_unknown_fields=True, kw_only=True):
     """Thresholds of shape facts (``shapes.yaml``)."""
 
@@ -74,6 +81,7 @@ class Shapes(Struct, forbid_unknown_fields=True, kw_only=True):
     same: float
     grows: float
     flat: float
+    fallen: float
     flat_span: float
     cliff: float
     cliff_share: float
@@ -90,6 +98,13 @@ class Shapes(Struct, forbid_unknown_fields=True, kw_only=True):
 
 def _read(name: str) -> Any:
     return read_yaml(ROOT / "lexicon" / f"{name}.yaml")
+
+
+@lru_cache(maxsize=1)
+def alternatives() -> list[tuple[str, re.Pattern[str]]]:
+    """Kind of choice and the pattern of its values, in the order of the file."""
+    rows = msgspec.convert(_read("alternatives"), list[Alternative])
+    return [(row.kind, re.compile("|".join(row.words), re.IGNORECASE)) for row in rows]
 
 
 @lru_cache(maxsize=1)

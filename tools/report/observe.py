@@ -28,6 +28,7 @@ _ZERO_OF = (
     ("restarts", r"restart|重启"),
     ("errors", r"err|fail|报错|错误|失败"),
 )
+_ITEM_LABEL = re.compile(r"^[-*+•\s]{0,6}(?P<name>[^:：\n]{1,48})[:：]\s")
 _STICKY = (
     "version",
     "feature",
@@ -154,14 +155,26 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
     for item, condition in series:
         marks.append(Condition(condition.kind, item.start, item.start, condition.name, condition.number))
     out: list[Observation] = []
+    label = _label(parsed)
     for item, mention in values:
-        out.append(_observation(parsed, item, mention, marks, values, scope, out[-1] if out else None))
+        seen = _observation(parsed, item, mention, marks, values, scope, out[-1] if out else None)
+        if label is not None and not any(kind in _SIDES for kind in seen.conditions):
+            seen.conditions["label"] = label
+        out.append(seen)
     out.extend(_zeros(parsed))
     _remember(parsed, values, marks, scope)
     for seen in out:
         scope.order += 1
         seen.order = scope.order
     return out
+
+
+def _label(parsed: Parsed) -> Condition | None:
+    """The name in front of the colon of a list item ("- fa3, bf16: 908 tok/s"): the run its figures belong to."""
+    found = _ITEM_LABEL.match(parsed.sentence.text) if parsed.sentence.kind == "item" else None
+    if found is None or any(item.start < found.end("name") and item.dim != "plain" for item in parsed.quantities):
+        return None
+    return Condition("label", found.start("name"), found.end("name"), found["name"].strip(" `*_"))
 
 
 def _allowed(mention: Mention, item: Quantity, text: str) -> bool:

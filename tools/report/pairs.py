@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from knowledge.versions import parse_version
-from tools.report import conditions, lexicon
+from tools.report import alternatives, conditions, lexicon
 from tools.report.compare import Ratio
 from tools.report.conditions import Condition
 from tools.report.observe import Observation
@@ -34,6 +34,8 @@ DIFFERENCES: dict[str, str] = {
     "variant": "variant",
     "label": "variant",
 }
+# A figure of a run that is not named is compared with a named one only where they stand together.
+NEAR_LINES = 8
 LOAD = ("concurrency", "context", "prompt_tokens", "output_tokens")
 # Differences that go together and count as one: the leading kind names it.
 _TOGETHER: tuple[tuple[str, ...], ...] = (
@@ -151,15 +153,36 @@ def of_observations(found: Iterable[Observation], text: str) -> list[Pair]:
         if not item.extra:
             groups.setdefault((item.group, item.metric, item.stat, item.per), []).append(item)
     hints = cues(text)
+    alone = alternatives.alone(text)
     out: list[Pair] = []
     for items in groups.values():
         few = items[:MAX_GROUP]
+        control = alone and _two_labels(few)
         for index, first in enumerate(few):
             for second in few[index + 1 :]:
-                pair = _pair(first, second, hints)
+                pair = _pair(first, second, hints, control)
                 if pair is not None and len(out) < MAX_PAIRS:
                     out.append(pair)
     return out
+
+
+def _split_otherwise(kinds: list[str], first: Observation, second: Observation) -> bool:
+    """The names are two layouts of as many GPUs; the degrees that were read from them are no count of GPUs."""
+    left, right = first.conditions.get("label"), second.conditions.get("label")
+    if (
+        left is None
+        or right is None
+        or not {"gpus", "setting"} & set(kinds)
+        or set(kinds) - {"label", "gpus", "setting"}
+    ):
+        return False
+    return alternatives.kind(left.name, right.name) == "layout"
+
+
+def _two_labels(items: list[Observation]) -> bool:
+    """Two runs, each with a name of its own: where one thing alone differs, the names stand for it."""
+    names = {mark.name.lower() for item in items for mark in [item.conditions.get("label")] if mark is not None}
+    return len(names) == 2
 
 
 def _differ(first: Observation, second: Observation) -> list[str]:
@@ -178,22 +201,26 @@ def _differ(first: Observation, second: Observation) -> list[str]:
     return list(dict.fromkeys(out))
 
 
-def _pair(first: Observation, second: Observation, hints: list[str]) -> Pair | None:
+def _pair(first: Observation, second: Observation, hints: list[str], control: bool) -> Pair | None:
     if first.value == second.value == 0 or first.unit != second.unit or (first.norm and second.norm):
         return None
     kinds = _differ(first, second)
-    lead = _lead(kinds, first, second)
+    lead = "label" if _split_otherwise(kinds, first, second) else _lead(kinds, first, second)
     if not lead:
         return None
     if lead in ("uptime", "run") and "label" in kinds:
         return None
-    before, after = _order(first, second, lead)
+    one_sided = lead not in first.conditions or lead not in second.conditions
+    if one_sided and not first.group and abs(first.line - second.line) > NEAR_LINES:
+        return None
+    choice = _choice(first, second, lead, control)
+    before, after = _by_worth(first, second) if choice else _order(first, second, lead)
     if before is None or after is None or before.value == 0:
         return None
-    kind = DIFFERENCES[lead]
+    kind = choice or DIFFERENCES[lead]
     if kind == "before_after" and hints:
         kind = hints[0]
-    if kind == "variant" and "version_upgrade" in hints:
+    if kind == "variant" and "version_upgrade" in hints and not choice:
         kind = "version_upgrade"
     if kind == "run_order" and abs(after.value / before.value - 1) <= lexicon.shapes().same:
         return None
@@ -239,6 +266,23 @@ def _lead(kinds: list[str], first: Observation, second: Observation) -> str:
             if set(kinds) <= {lead, follower, "label", "baseline", "variant"} and lead in kinds:
                 return lead
     return ""
+
+
+def _choice(first: Observation, second: Observation, lead: str, control: bool) -> str:
+    """What two named runs differ in, where neither name says which is the good one."""
+    left, right = first.conditions.get(lead), second.conditions.get(lead)
+    if lead not in ("variant", "label") or left is None or right is None or _told(left, right):
+        return ""
+    return alternatives.kind(left.name, right.name) or ("config_value" if control else "")
+
+
+def _by_worth(first: Observation, second: Observation) -> tuple[Observation | None, Observation | None]:
+    """(better, worse): of alternatives neither comes first, and the complaint is of the worse one."""
+    better = lexicon.metrics()[first.metric].better
+    if better not in ("low", "high"):
+        return None, None
+    ahead = first.value <= second.value if better == "low" else first.value >= second.value
+    return (first, second) if ahead else (second, first)
 
 
 def _order(first: Observation, second: Observation, lead: str) -> tuple[Observation | None, Observation | None]:

@@ -42,6 +42,10 @@ _DIFFERENCE = {
     "run_order": "run_order",
     "dependency": "dependency",
     "config_value": "config",
+    "attention_backend": "attention_backend",
+    "layout": "layout",
+    "number_format": "number_format",
+    "routing_policy": "routing_policy",
 }
 _PIN = re.compile(r"^(?P<sign>[-+])\s?(?P<name>[A-Za-z_][\w.\[\]-]*)\s?(?:==|@|=|:)\s?(?P<value>\S+)$")
 _ENGINES = ("vllm", "sglang", "tensorrt_llm", "tensorrt-llm", "lmdeploy")

@@ -68,7 +68,7 @@ def _load(sweep: Sweep) -> list[Shape]:
         kind == "concurrency"
         and wide
         and sweep.metric in ("generation_tps", "total_tps", "requests_per_s")
-        and sweep.ratio <= shapes.flat
+        and shapes.fallen <= sweep.ratio <= shapes.flat
     ):
         out.append(Shape("shape.throughput_flat_with_concurrency", sweep.line, sweep.span, text))
     return out

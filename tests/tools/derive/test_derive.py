@@ -22,7 +22,8 @@ def ledger_of(facts: Facts, via: str = "metrics", **labels: str) -> Ledger:
 
 
 def _reading(fact: str, value: Any, line: int, via: str, labels: dict[str, str]) -> Reading:
-    return Reading(fact=fact, value=value, source=Source(kind="file", ref="a.txt", line=line), labels=labels, via=via)
+    where = Source(kind="file", ref=f"{fact.partition('.')[0]}.txt", line=line)  # each reader has its own file
+    return Reading(fact=fact, value=value, source=where, labels=labels, via=via)
 
 
 def values(readings: list[Reading]) -> Facts:
@@ -100,6 +101,11 @@ BY_HAND: list[tuple[steps.Step, Facts, Facts]] = [
         steps.graphs,
         {"config.cudagraph.capture_max": 64, "config.max_num_seqs": 256},
         {"cudagraph.width_over_capture": 4.0},
+    ),
+    (
+        steps.graphs,
+        {"log.sglang.cuda_graph_max_bs": 48, "queue.running.max": 120, "config.spec.num_tokens": 3},
+        {"cudagraph.width_over_capture": 2.5},
     ),
     (steps.platform, {"config.device": "CPU"}, {"engine.on_cpu": True}),
     (steps.platform, {"config.device": "cuda"}, {"engine.on_cpu": False}),
@@ -298,3 +304,84 @@ def test_derive_appends_once_and_reads_what_earlier_steps_gave() -> None:
     count = len(ledger)
     steps.derive(ledger, Context(slo={"ttft_p99": 1.0}))
     assert len(ledger) == count
+
+
+def test_a_cap_on_captured_batches_is_compared_with_widths_that_were_seen() -> None:
+    assert steps.graphs(ledger_of({"log.sglang.cuda_graph_max_bs": 48, "limits.sequence_cap": 4096})) == []
+
+
+def _several(*rows: tuple[str, Any, int, dict[str, str]], via: str = "log") -> Ledger:
+    ledger = Ledger(load())
+    for fact, value, line, labels in rows:
+        ledger.add(_reading(fact, value, line, via, labels))
+    return ledger
+
+
+def test_a_cap_holds_for_each_engine_not_for_their_sum() -> None:
+    rows = [("queue.running.max", running, 1, {"engine": name}) for name, running in (("0", 24), ("1", 40))]
+    ledger = _several(*rows, ("config.max_num_seqs", 80, 2, {}), ("config.cudagraph.capture_max", 50, 3, {}))
+    assert values(steps.sequence_cap(ledger))["limits.running_over_cap"] == 0.5
+    assert values(steps.graphs(ledger))["cudagraph.width_over_capture"] == 0.8
+    ledger.add(_reading("replicas.running_max", 20, 4, "metrics", {}))
+    assert values(steps.sequence_cap(ledger))["limits.running_over_cap"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("prompts", "outputs", "each"),
+    [
+        ([(900, 1)], [(100, 2)], 1000.0),  # one kind of request, told in two lines
+        ([(900, 1), (60_000, 3)], [(100, 1)], 1000.0),  # the long one's answer is not told
+        ([(900, 1), (60_000, 3)], [(100, 1), (500, 3)], 60_500.0),
+        ([(900, 1), (60_000, 3)], [(100, 2)], None),
+    ],
+)
+def test_lengths_of_different_requests_are_not_added(
+    prompts: list[tuple[int, int]], outputs: list[tuple[int, int]], each: float | None
+) -> None:
+    told = [("said.prompt_tokens", v, line, {}) for v, line in prompts]
+    told += [("said.output_tokens", v, line, {}) for v, line in outputs]
+    got = values(steps.kv_arithmetic(_several(("log.kv_cache.tokens", 121_000, 1, {}), *told)))
+    assert got.get("kv.tokens_per_request") == each
+
+
+def test_one_table_read_twice_is_no_client_against_a_server() -> None:
+    ledger = Ledger(load())
+    for fact, value, ref in (("bench.ttft.mean_ms", 700, "t.txt"), ("ttft.mean_s", 0.7, "t.txt#text")):
+        ledger.add(Reading(fact=fact, value=value, source=Source(kind="file", ref=ref, line=3), via="report"))
+    assert steps.client_against_server(ledger) == []
+
+
+def test_cpu_in_use_is_set_against_the_quota_of_the_same_side() -> None:
+    ledger = Ledger(load())
+    for line, (fact, value, side) in enumerate(
+        [("said.cpu_cores", 2.0, "old"), ("said.cpu_limit", 8.0, "old"), ("said.cpu_cores", 4.0, "new"), ("said.cpu_limit", 4.0, "new")], 1
+    ):  # fmt: skip
+        source = Source(kind="words", ref="r.md", line=line, span="so")
+        ledger.add(Reading(fact=fact, value=value, source=source, labels={"version": side, "metric": fact}))
+    found = steps.cpu_quota(ledger)
+    assert [r.value for r in found] == [0.25, 1.0]
+    assert all(len(r.source.inputs) == 2 for r in found)
+
+
+def test_cpu_in_use_without_a_quota_says_nothing_and_a_manifest_gives_one() -> None:
+    assert steps.cpu_quota(ledger_of({"said.cpu_cores": 3.0})) == []
+    found = steps.cpu_quota(ledger_of({"said.cpu_cores": 3.0, "config.cpu_limit_cores": 4.0}))
+    assert [r.value for r in found] == [0.75]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"replicas.count": 2, "replicas.load_max_over_mean": 1.02}, {"replicas.even": True}),
+        ({"replicas.count": 4, "replicas.load_max_over_mean": 1.6}, {"replicas.even": False}),
+        # Two ranks of eight that are alike say nothing of the other six.
+        (
+            {"replicas.count": 2, "replicas.load_max_over_mean": 1.02, "replicas.are_ranks": True, "config.data_parallel_size": 8},
+            {"replicas.unseen": 6.0},
+        ),
+        ({"replicas.count": 1, "replicas.load_max_over_mean": 1.0}, {}),
+        ({"replicas.count": 2}, {}),
+    ],
+)  # fmt: skip
+def test_even_load_needs_all_replicas(facts: Facts, expected: Facts) -> None:
+    assert values(steps.replicas(ledger_of(facts))) == expected

@@ -216,3 +216,9 @@ def test_no_bytes_under_any_name_break_a_reader(files: list[tuple[str, bytes]]) 
 def test_no_reader_breaks_on_bytes_that_are_not_its_own(kind: str, data: bytes) -> None:
     readings, _, _ = read_all([Part(name="a", data=data, kind=kind)], Context())
     assert [r.method for r in readings if r.fact == "tool.failed"] == []
+
+
+def test_a_complaint_around_a_launch_line_is_read_by_both_readers() -> None:
+    text = "$ vllm serve m --max-num-seqs 8\nIt came up fine on the other box last week. Here it exits at once.\n"
+    readings, _, _ = read_all([part(text, "note.txt")], Context())
+    assert {"config.max_num_seqs", "symptom.crash"} <= {r.fact for r in readings}

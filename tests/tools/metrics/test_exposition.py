@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from tools.metrics.exposition import parse_page
+from tools.metrics.sniff import sniff
 from tools.part import Part
 
 ROOT = Path(__file__).parents[3]
@@ -81,3 +82,20 @@ def test_sixty_times_the_page_costs_about_sixty_times() -> None:
         parse_page(body, wanted=None)
         spent.append(time.process_time() - start)
     assert spent[1] < 30 * max(spent[0], 0.004)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "sure"),
+    [
+        ("metrics.txt", "queue   engine A   engine B\nwaiting      80          0\n", False),
+        ("metrics.txt", "Waiting requests rise to 200 while KV stays at 20 %.\n", False),
+        ("metrics.txt", "my_queue_depth 4\nmy_other 5\n", True),
+        ("metrics.txt", "# HELP my_queue_depth what waits\n", True),
+        ("metrics.txt", "<html><title>502 Bad Gateway</title>", True),
+        ("metrics.txt", "upstream connect error or disconnect/reset before headers\n", True),
+        ("metrics-000.prom", "nothing that a page would say\n", True),
+        ("metrics.txt", "", True),
+    ],
+)
+def test_a_name_alone_does_not_make_a_page_of_somebodys_table(name: str, head: str, sure: bool) -> None:
+    assert (sniff(name, head) >= 0.5) is sure
