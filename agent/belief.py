@@ -28,6 +28,9 @@ LIKENESS = "words.resemble"
 CALM = "words.calm"
 UNREADABLE = "metrics.unusable"
 NOT_GIVEN = "report.missing_file"
+# Readers of what was configured, and facts that follow from it alone.
+_SETTINGS = ("config", "hf_config")
+_SET = ("config.", "model.", "roofline.", "engine.")
 
 
 class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -178,16 +181,22 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
 
 
 def _told(ledger: Ledger, result: RuleResult) -> bool:
-    """All its evidence is a person's words, which are read less surely than what an instrument shows."""
-    return bool(result.evidence) and all(_worded(ledger, i) for i in result.evidence)
+    """A person's words carry it: what else it rests on is settings, and a setting shows no symptom. Words are read less
+    surely than what an instrument shows."""
+    kinds = {kind for i in result.evidence for kind in _origins(ledger, i)}
+    return "words" in kinds and kinds <= {"words", "setting"}
 
 
-def _worded(ledger: Ledger, evidence: str) -> bool:
-    """A person's words, or computed from nothing else."""
+def _origins(ledger: Ledger, evidence: str) -> set[str]:
+    """Where an evidence comes from in the end: ``words``, ``setting`` or ``measured``; of what is computed, its inputs'."""
     item = ledger.get(evidence)
-    if item is None or item.source.kind != "computed":
-        return item is not None and item.source.kind == "words"
-    return bool(item.source.inputs) and all(_worded(ledger, i) for i in item.source.inputs)
+    if item is None:
+        return {"measured"}
+    if item.source.kind == "computed" and item.source.inputs:
+        return {kind for i in item.source.inputs for kind in _origins(ledger, i)}
+    if item.source.kind == "words":
+        return {"words"}
+    return {"setting"} if item.via in _SETTINGS or item.fact.startswith(_SET) else {"measured"}
 
 
 def _signs(

@@ -181,3 +181,19 @@ def test_a_rule_that_compared_figures_goes_before_mere_likeness() -> None:
     found = from_ledger(base, ledger)
     assert found["cause"].confidence >= CAL.incident_at > found["other"].confidence
     assert found["cause"].stated > CAL.cap_words_unlike, "figures are more than one phrase"
+
+
+@pytest.mark.parametrize(("via", "shown"), [("config", False), ("log", True)])
+def test_a_setting_beside_words_shows_no_symptom(via: str, shown: bool) -> None:
+    base = known(rule(strength="decisive", when={"all": ["flag.n0", "flag.n1"]}))
+    ledger = Ledger(base)
+    ledger.add(Reading(fact="flag.n0", value=True, source=Source(kind="words", ref="r.md", line=1, span="so")))
+    ledger.add(Reading(fact="flag.n1", value=True, source=Source(kind="file", ref="x.txt", line=1), via=via))
+    assert from_ledger(base, ledger)["cause"].shown is shown
+
+
+def test_settings_alone_may_show_a_fault() -> None:
+    base = known(rule(strength="decisive"))
+    ledger = Ledger(base)
+    ledger.add(Reading(fact="flag.n0", value=True, source=Source(kind="file", ref="x.txt", line=1), via="config"))
+    assert from_ledger(base, ledger)["cause"].shown
