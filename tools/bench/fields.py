@@ -111,7 +111,7 @@ _FAMILY: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for family, pattern in (
         ("ttst", r"time to second token|\bttst\b"),
         ("ttft", r"\bttfts?\b|time to (?:the )?first[- ]token|first[- ]token(?: latency| time)?|首 ?token"),
-        ("itl", r"\bitls?\b|inter[- ]?token|inter[- ]?chunk|token间"),
+        ("itl", r"\bitls?\b|inter[- ]?token|inter[- ]?chunk|\bpackage latency\b|token间"),
         ("tpot", r"\btpots?\b|time per (?:output )?token|per[- ]token latency"),
         ("e2e", r"\be2e\b|\be2el\b|end[- ]to[- ]end|request latency|average latency|\blatency\b|\blatencies\b|总延迟"),
     )
@@ -121,6 +121,7 @@ _EXACT: dict[str, Field] = {
     "completed": Field("completed"),
     "successful requests": Field("completed"),
     "succeed requests": Field("completed"),
+    "success requests": Field("completed"),
     "success": Field("completed"),
     "ok": Field("completed"),
     "request count": Field("completed"),
@@ -134,11 +135,14 @@ _EXACT: dict[str, Field] = {
     "num requests": Field("requested"),
     "duration": Field("duration_s", 1.0, "s"),
     "benchmark duration": Field("duration_s"),
+    "time taken for tests": Field("duration_s"),
+    "test duration": Field("duration_s"),
     "elapsed time": Field("duration_s"),
     "wall": Field("duration_s"),
     "maximum request concurrency": Field("concurrency"),
     "max request concurrency": Field("concurrency"),
     "max concurrency": Field("concurrency"),
+    "number of concurrency": Field("concurrency"),
     "concurrency": Field("concurrency"),
     "conc": Field("concurrency"),
     "concurrent requests": Field("concurrency"),
@@ -164,6 +168,10 @@ _EXACT: dict[str, Field] = {
     "input sequence length": Field("input_tokens"),
     "output sequence length": Field("output_tokens"),
     "output token count": Field("output_tokens"),
+    "input tokens per request": Field("input_tokens"),
+    "output tokens per request": Field("output_tokens"),
+    "avg input tokens": Field("input_tokens"),
+    "avg output tokens": Field("output_tokens"),
     "in tokens": Field("input_tokens"),
     "out tokens": Field("output_tokens"),
     "isl": Field("input_tokens"),
@@ -290,6 +298,8 @@ def field(label: str, *, unit: str = "", stat: str = "") -> Field | None:
         return None
     if exact.key == "duration_s":
         return Field("duration_s", factor / 1000.0 if kind == "time" else 1.0, word)
+    if kind == "time":
+        return None  # the time that a phase takes, no rate of it
     if kind == "percent":
         return Field(exact.key, 0.01, word)
     if which in ("p50", "p90", "p95", "p99", "max", "min", "std") and exact.key in ("input_tokens", "output_tokens"):

@@ -189,10 +189,18 @@ def _text(part: Part) -> Iterator[Run]:
     for number, text in lines:
         state.feed(number, text)
     printed = state.runs()
-    yield from printed
+    others: list[Run] = []
     for table in tables(lines):
         if not any(number in state.used for number, _ in table.rows):
-            yield from runs_of(table, part.name)
+            for run in runs_of(table, part.name):
+                above = [p for p in printed if p.source.line < table.line] if run.tool == "percentiles" else []
+                if above:
+                    above[-1].metrics |= run.metrics | above[-1].metrics  # the percentiles of that summary
+                    above[-1].lines |= run.lines | above[-1].lines
+                else:
+                    others.append(run)
+    yield from printed
+    yield from others
 
 
 def _readings(run: Run) -> Iterator[Reading]:

@@ -12,6 +12,7 @@ _STRONG = re.compile(
     r'|"completion_tokens"[^\n]{0,200}"ttft"|"ttft"[^\n]{0,200}"completion_tokens"'
     r"|nvidia aiperf|genai-perf|Benchmarks Stats:|Request Latency Statistics|Server Throughput Statistics"
     r"|output token throughput \(tok|Benchmark duration \(s\)|Successful requests:"
+    r"|[|│] *Time taken for tests \(s\) *[|│]|[|│] *Average time to first token \(s\) *[|│]|[|│] *Number of concurrency *[|│]"
     r"|Throughput: [\d.]+ requests/s, [\d.]+ |^Time To First Token \(ms\)|[│┃] +time to first token \(ms\)|\d+% percentile latency:"
 )
 _PAIR = re.compile(

@@ -32,7 +32,7 @@ def runs_of(table: Table, ref: str) -> list[Run]:
     """All runs of a table; none when its heads name no benchmark quantity."""
     if _NOT_SERVING.search(" ".join(table.heads)):
         return []
-    down = stat_run(table, ref)
+    down = stat_run(table, ref) or percentile_run(table, ref)
     if down is not None:
         return [down]
     pivot = list(_pivot(table, ref))
@@ -61,6 +61,20 @@ def stat_run(table: Table, ref: str) -> Run | None:
                 run.put(meaning, value, line)
             elif cells[index] and stat == "mean":
                 run.missing[meaning.key] = cells[index][:40]
+    return run if run.metrics else None
+
+
+def percentile_run(table: Table, ref: str) -> Run | None:
+    """Percentiles down, metrics across; ``None`` when the first column is none of percentiles."""
+    if not re.fullmatch(r"(?i)percentiles?|quantiles?|百分位\w{0,2}", table.heads[0].strip()):
+        return None
+    run = new_run(ref, "percentiles", ref, table.line)
+    for line, cells in table.rows:
+        share = re.fullmatch(r"[pP]?(\d{1,2})(?:th)?\s?%?", cells[0].strip())
+        for head, cell in zip(table.heads[1:], cells[1:], strict=False):
+            meaning = field(head, stat=f"p{share[1]}") if share else None
+            if meaning is not None and meaning.key.endswith("_ms") and (value := number(cell)) is not None:
+                run.put(meaning, value, line)
     return run if run.metrics else None
 
 
@@ -95,7 +109,11 @@ def _pivot(table: Table, ref: str) -> Iterator[Run]:
 
 def _by_row(table: Table, ref: str) -> Iterator[Run]:
     """One run a row. A quantity that stands in several columns makes as many runs, named by their heads."""
-    meanings = {index: found for index, head in enumerate(table.heads) if (found := _fields(head))}
+    meanings = {
+        index: found
+        for index, head in enumerate(table.heads)
+        if (found := _fields(head)) and not _is_difference(table, index)
+    }
     results = {index: found for index, found in meanings.items() if found[0].key not in CONDITIONS}
     if not results:
         return
@@ -131,6 +149,12 @@ def _by_row(table: Table, ref: str) -> Iterator[Run]:
                 )
             if run.metrics.keys() - CONDITIONS:
                 yield run
+
+
+def _is_difference(table: Table, index: int) -> bool:
+    """Whether every figure of a column carries its sign: it says how much more or less, no amount."""
+    filled = [cell for _, row in table.rows if (cell := row[index].strip()).lower() not in _EMPTY]
+    return bool(filled) and all(re.match(r"[-+−±]\s?\d", cell) for cell in filled)
 
 
 def _name(head: str) -> str:

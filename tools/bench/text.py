@@ -10,20 +10,27 @@ from tools.bench.fields import UNITS, Field, field
 from tools.bench.run import CONDITIONS, Run, is_inf, new_run, number
 
 _PAIR = re.compile(r"^\s{0,12}([A-Za-z#\u4e00-\u9fff][^:=|│┃]{1,70}?)\s*[:：]\s{0,60}(\S[^|│┃]{0,80})$")
+# A table of two columns, key and value (evalscope's summary).
+_BAR_PAIR = re.compile(r"^\s{0,12}[|│┃]\s*([A-Za-z][^|│┃]{1,70}?)\s*[|│┃]\s*([~≈]?[-+]?[\d.][^|│┃]{0,40}?)\s*[|│┃]\s*$")
+_AT_ONCE = re.compile(
+    r"(?i)(?<![\w.,])(\d{1,6})\s+(?:concurrent\b|(?:requests?|users?|clients?|streams?|sequences?) (?:in flight|at once|at a time|in parallel))"
+    r"|\bconcurrency(?: of)?\s?[=:]?\s?(\d{1,6})(?![\w.,])"
+)
 _WORD = re.compile(r"([A-Za-z_]\w{0,30})=\s?([-+]?[\d.,]+)\s?(ms|us|s|tok/s|tokens/s|req/s|%)?(?=[\s,;)]|$)")
 _OFFLINE = re.compile(r"(?i)([\d.,]+) (requests|total tokens|output tokens|tokens|reqs?)/s")
 _BATCH = re.compile(r"(?i)^\s*avg latency: ([\d.]+) seconds|^\s*(\d{1,2})% percentile latency: ([\d.]+) seconds")
 _ONE_BATCH = re.compile(r"(?i)^\s*(prefill|decode)\.\s.{0,80}?(?:median )?throughput: +([\d.]+) token/s")
 _HEADER = re.compile(r"={3,}.*(?:Result|Benchmark).*={3,}|^\s*=+ .*bench.* =+\s*$", re.IGNORECASE)
 _COMMAND = re.compile(
-    r"(?:^|[\s/])((?:vllm bench|python3? -m sglang\.bench|\S*benchmark_serving\.py|guidellm|genai-perf|aiperf)\b.{0,2000})"
+    r"(?:^|[\s/])((?:vllm bench|python3? -m sglang\.bench|\S*benchmark_serving\.py|evalscope perf|guidellm|genai-perf|aiperf)\b.{0,2000})"
 )
 _FLAG = re.compile(
-    r"--(max-concurrency|request-rate|num-prompts?|random-input(?:-len)?|random-output(?:-len)?|dataset-name|model|backend|concurrency)[= ]+(\S+)"
+    r"--(max-concurrency|request-rate|num-prompts?|random-input(?:-len)?|random-output(?:-len)?|dataset-name|model|backend|concurrency|parallel)[= ]+(\S+)"
 )
 _FLAG_KEYS = {
     "max-concurrency": "concurrency",
     "concurrency": "concurrency",
+    "parallel": "concurrency",
     "request-rate": "request_rate",
     "num-prompt": "requested",
     "num-prompts": "requested",
@@ -34,6 +41,7 @@ _FLAG_KEYS = {
 }
 _TEXTS = {"backend": "backend", "model": "model", "dataset": "dataset", "dataset name": "dataset"}
 _NOISE = re.compile(r"^\s*(?:[-=]{5,}|\d{1,3}%\||INFO|WARNING|Namespace\()")
+_MEASURED = ("ms", "s", "tokens/s", "requests/s")
 MAX_LINE = 2000
 _FRESH = ("completed", "duration_s")
 
@@ -44,7 +52,11 @@ def is_header(text: str) -> bool:
 
 
 class TextRuns:
-    """Collects runs from lines, one block after another. A field that comes twice starts a new run."""
+    """Collects runs from lines, one block after another.
+
+    A new run starts at a printed header, at a count or duration that comes again, and at any label that comes again
+    below a heading of its own.
+    """
 
     def __init__(self, ref: str) -> None:
         self._ref = ref
@@ -53,6 +65,8 @@ class TextRuns:
         self._command: dict[str, str] = {}
         self._before: Run | None = None
         self._notes: list[str] = []
+        self._above = ""
+        self._labels: set[str] = set()
         self.used: set[int] = set()
 
     def _run(self, line: int) -> Run:
@@ -74,12 +88,16 @@ class TextRuns:
                 self._before = None
             if self._notes:
                 self._open.conditions["heading"] = self._notes[-1]
+            at_once = _AT_ONCE.search(self._above)
+            if at_once:
+                self._open.metrics["concurrency"] = float(at_once[1] or at_once[2])
         return self._open
 
     def close(self) -> None:
         """End the block at hand; one without results (what is printed before a run) belongs to the next."""
         run = self._open
         self._open = None
+        self._labels = set()
         if run and set(run.metrics) - CONDITIONS:
             self._runs.append(run)
         elif run:
@@ -89,17 +107,22 @@ class TextRuns:
         """One line; whether something was read from it."""
         if is_header(text):
             self.close()
+            self._above = ""
             return True
         command = _COMMAND.search(text)
         flags = {_FLAG_KEYS.get(m[1], m[1]): m[2].strip("'\"") for m in _FLAG.finditer(command[1])} if command else {}
         if flags:
             self._command = flags
+            self._above = ""
             return True
         got = self._sentence(line, text) or self._pair(line, text) or self._words(line, text)
         if got:
             self.used.add(line)
+            self._above = ""
         elif text.lstrip().startswith("#"):
             self._notes = [text.strip("# \t")[:120]]
+        elif text.strip():
+            self._above = text.strip()[:120]
         return got
 
     def _sentence(self, line: int, text: str) -> bool:
@@ -132,7 +155,8 @@ class TextRuns:
         return False
 
     def _pair(self, line: int, text: str) -> bool:
-        found = _PAIR.match(text)
+        barred = _BAR_PAIR.match(text)
+        found = barred or _PAIR.match(text)
         if not found or _NOISE.match(text):
             return False
         label, raw = found[1].strip(), found[2].strip()
@@ -148,12 +172,16 @@ class TextRuns:
             return False  # a change in per cent is no measurement
         if meaning is None:
             return self._pass(line, label, raw)
+        if barred and not meaning.unit and UNITS.get(meaning.key) in _MEASURED:
+            return False  # the head of the table may name another unit
         if low == "concurrency":
             meaning = Field("mean_concurrency")
         run = self._run(line)
-        if meaning.key in _FRESH and meaning.key in run.metrics and meaning.key in run.lines:
+        fresh = meaning.key in _FRESH and meaning.key in run.metrics and meaning.key in run.lines
+        if fresh or (self._above and low in self._labels):
             self.close()
             run = self._run(line)
+        self._labels.add(low)
         return self._store(run, meaning, raw, line)
 
     def _pass(self, line: int, label: str, raw: str) -> bool:

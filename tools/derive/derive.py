@@ -43,17 +43,10 @@ def sequence_cap(ledger: Ledger) -> list[Reading]:
         source = min(names, key=lambda n: ledger.num(n) or 0.0)
         cap = ledger.num(source) or 0.0
         out.append(computed("limits.sequence_cap", cap, f"smallest of {', '.join(names)}", ledger, source))
-        if running is not None and cap > 0:
-            out.append(
-                computed(
-                    "limits.running_over_cap",
-                    running / cap,
-                    f"max running {running:g} ÷ cap {cap:g}",
-                    ledger,
-                    "queue.running.max",
-                    source,
-                )
-            )
+        one = _fullest(ledger)
+        if one is not None and cap > 0:
+            method = f"max running {one.value:g} of one engine ÷ cap {cap:g}"
+            out.append(computed("limits.running_over_cap", one.value / cap, method, ledger, one, source))
     flat, waits = ledger.num("running.flat_share"), ledger.num("queue.waiting.share_above_zero")
     if running and flat is not None and waits is not None and flat >= 0.8 and waits >= 0.5:
         method = f"running flat at {running:g} in {flat:.0%} of scrapes while requests wait in {waits:.0%}"
@@ -71,69 +64,68 @@ def sequence_cap(ledger: Ledger) -> list[Reading]:
     return out
 
 
+def _fullest(ledger: Ledger) -> Evidence | None:
+    """Running of the fullest engine: what caps a batch holds for each engine, not for their sum."""
+    for fact in ("replicas.running_max", "queue.running.max"):
+        behind = [e for i in ledger.ids(fact) if (e := ledger.get(i)) and isinstance(e.value, int | float)]
+        if behind:
+            return max(behind, key=lambda e: e.value)
+    return None
+
+
+def _told_lengths(ledger: Ledger) -> tuple[Evidence, Evidence] | None:
+    """Prompt and answer length of one kind of request; with several kinds told, those that stand in one line."""
+    prompts, outputs = ([e for e in ledger.of(f"said.{x}_tokens") if e.value] for x in ("prompt", "output"))
+    if len({e.value for e in prompts}) > 1 or len({e.value for e in outputs}) > 1:
+        lines = {(e.source.ref, e.source.line): e for e in outputs}
+        both = [(e, lines[at]) for e in prompts if (at := (e.source.ref, e.source.line)) in lines]
+    else:
+        both = list(zip(prompts, outputs, strict=False))
+    return max(both, key=lambda pair: pair[0].value + pair[1].value, default=None)
+
+
+def _lengths(ledger: Ledger) -> tuple[tuple[str | Evidence, float], tuple[str | Evidence, float]] | None:
+    """Prompt and answer length of a request with where each is from; ``None`` when one is not known."""
+    prompt = _first(ledger, "prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens")
+    output = _first(ledger, "output_tokens.mean", "bench.output_tokens", "said.output_tokens")
+    if not prompt or not output or not prompt[1] or not output[1]:
+        return None
+    if prompt[0].startswith("said.") and output[0].startswith("said."):
+        told = _told_lengths(ledger)
+        return ((told[0], told[0].value), (told[1], told[1].value)) if told else None
+    return prompt, output
+
+
 def kv_arithmetic(ledger: Ledger) -> list[Reading]:
     """Tokens one request holds and how many of them the pool can hold (prompt plus generated)."""
     out: list[Reading] = []
-    pool = ledger.num("kv.capacity_tokens") or ledger.num("log.kv_cache.tokens")
-    pool_fact = "kv.capacity_tokens" if ledger.num("kv.capacity_tokens") else "log.kv_cache.tokens"
-    prompt = _first(ledger, "prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens")
-    output = _first(ledger, "output_tokens.mean", "bench.output_tokens", "said.output_tokens")
-    if pool and prompt and output:
+    pool = _first(ledger, "kv.capacity_tokens", "log.kv_cache.tokens")
+    if not pool or not pool[1]:
+        return out
+    lengths = _lengths(ledger)
+    if lengths:
+        prompt, output = lengths
+        ends = (prompt[0], output[0])
         each = prompt[1] + output[1]
-        fits = pool / each
-        out.append(computed("kv.tokens_per_request", each, "mean prompt + mean output", ledger, prompt[0], output[0]))
-        out.append(
-            computed(
-                "kv.requests_that_fit",
-                fits,
-                f"pool {pool:,.0f} ÷ {each:,.0f} tokens a request at its end",
-                ledger,
-                pool_fact,
-                prompt[0],
-                output[0],
-            )
-        )
-        peak = _first(ledger, "queue.running.max", "said.concurrency", "bench.concurrency")
+        fits = pool[1] / each
+        out.append(computed("kv.tokens_per_request", each, "mean prompt + mean output", ledger, *ends))
+        method = f"pool {pool[1]:,.0f} ÷ {each:,.0f} tokens a request at its end"
+        out.append(computed("kv.requests_that_fit", fits, method, ledger, pool[0], *ends))
+        one = _fullest(ledger)  # the pool is that of one engine
+        peak = (one, one.value) if one else _first(ledger, "said.concurrency", "bench.concurrency")
         if peak:
-            out.append(
-                computed(
-                    "kv.demand_ratio",
-                    peak[1] * each / pool,
-                    f"{peak[1]:g} requests × {each:,.0f} tokens ÷ pool",
-                    ledger,
-                    peak[0],
-                    pool_fact,
-                    prompt[0],
-                    output[0],
-                )
-            )
-        if prompt[1] > 0:
-            out.append(
-                computed("prompt.pool_share", prompt[1] / pool, "mean prompt ÷ pool", ledger, prompt[0], pool_fact)
-            )
+            method = f"{peak[1]:g} requests × {each:,.0f} tokens ÷ pool"
+            out.append(computed("kv.demand_ratio", peak[1] * each / pool[1], method, ledger, peak[0], pool[0], *ends))
+        out.append(computed("prompt.pool_share", prompt[1] / pool[1], "mean prompt ÷ pool", ledger, prompt[0], pool[0]))
         cap = ledger.num("limits.sequence_cap")
         if cap:
-            out.append(
-                computed(
-                    "kv.fit_over_cap",
-                    fits / cap,
-                    "requests that fit ÷ sequence cap",
-                    ledger,
-                    pool_fact,
-                    "limits.sequence_cap",
-                )
-            )
+            method = "requests that fit ÷ sequence cap"
+            out.append(computed("kv.fit_over_cap", fits / cap, method, ledger, pool[0], "limits.sequence_cap"))
     length = ledger.num("config.max_model_len")
-    if pool and length:
+    if length:
+        method = f"pool ÷ max_model_len {length:,.0f}"
         out.append(
-            computed(
-                "kv.full_length_requests",
-                pool / length,
-                f"pool ÷ max_model_len {length:,.0f}",
-                ledger,
-                pool_fact,
-                "config.max_model_len",
-            )
+            computed("kv.full_length_requests", pool[1] / length, method, ledger, pool[0], "config.max_model_len")
         )
     return out
 
@@ -224,14 +216,26 @@ def phase_mix(ledger: Ledger) -> list[Reading]:
 def graphs(ledger: Ledger) -> list[Reading]:
     """Batch width that graphs must cover (sequences × (1 + draft tokens)) against the largest captured size."""
     captured = _first(ledger, "log.cudagraph_truncated_to", "config.cudagraph.capture_max")
-    seqs = _first(ledger, "said.concurrency", "queue.running.max", "limits.sequence_cap", "config.max_num_seqs")
-    if not captured or not seqs:
-        return []
+    limits: tuple[str, ...] = ("limits.sequence_cap", "config.max_num_seqs")
     drafts = ledger.num("config.spec.num_tokens") or 0.0
+    inputs: tuple[str, ...] = ("config.spec.num_tokens",)
+    if not captured:
+        # SGLang captures batch sizes, each with its drafts in it, and caps sequences far above what it captures:
+        # only a width that was seen says anything.
+        captured, drafts, inputs = _first(ledger, "log.sglang.cuda_graph_max_bs"), 0.0, ()
+        limits = ("queue.running.p50", "queue.running.mean")
+    one = _fullest(ledger)
+    seqs = _first(ledger, "said.concurrency") or (one and (one, one.value)) or _first(ledger, *limits)
+    if not captured or not captured[1] or not seqs:
+        return []
+    cap = ledger.num("limits.sequence_cap")
+    if cap and cap < seqs[1]:
+        seqs = ("limits.sequence_cap", cap)  # more clients than the cap lets in do not widen a batch
     width = seqs[1] * (1 + drafts)
     method = f"{seqs[1]:g} sequences × {1 + drafts:g} tokens ÷ captured {captured[1]:g}"
-    inputs = (captured[0], seqs[0], "config.spec.num_tokens")
-    return [computed("cudagraph.width_over_capture", width / captured[1], method, ledger, *inputs)]
+    return [
+        computed("cudagraph.width_over_capture", width / captured[1], method, ledger, captured[0], seqs[0], *inputs)
+    ]
 
 
 EVEN = 1.15
@@ -265,16 +269,8 @@ def cpu_quota(ledger: Ledger) -> list[Reading]:
         limit = same[0].value if same else granted
         if limit:
             method = f"{used.value:g} cores in use ÷ {limit:g} granted"
-            out.append(
-                computed(
-                    "host.cpu.quota_share",
-                    used.value / limit,
-                    method,
-                    ledger,
-                    used,
-                    *(same[:1] or ["config.cpu_limit_cores"]),
-                )
-            )
+            by = same[0] if same else "config.cpu_limit_cores"
+            out.append(computed("host.cpu.quota_share", used.value / limit, method, ledger, used, by))
     return out
 
 
@@ -294,6 +290,10 @@ def _whole_run(ledger: Ledger, fact: str) -> Evidence | None:
     return whole[0] if len({e.value for e in whole}) == 1 else None
 
 
+def _file(item: Evidence) -> str:
+    return item.source.ref.partition("#")[0] or item.id
+
+
 def client_against_server(ledger: Ledger) -> list[Reading]:
     """Client TTFT and ITL against the server's own of the same run: what lies between them is outside the engine."""
     out: list[Reading] = []
@@ -303,8 +303,12 @@ def client_against_server(ledger: Ledger) -> list[Reading]:
         ("itl.p50_over_server", "bench.itl.p50_ms", "itl.p50_s"),
     ):
         client, server = _whole_run(ledger, theirs), ledger.num(ours)
-        if client is None or not server:
-            continue
+        if (
+            client is None
+            or not server
+            or _file(client) in {_file(e) for i in ledger.ids(ours) if (e := ledger.get(i))}
+        ):
+            continue  # one table that two readers read is no second measurement
         seconds = client.value / 1000
         method = f"client {seconds * 1000:.0f} ms, server {server * 1000:.0f} ms"
         out.append(computed(f"client.{name}", seconds / server, method, ledger, client, ours))

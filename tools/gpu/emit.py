@@ -232,14 +232,14 @@ def _faults(add: Any, gpu: Gpu) -> None:
         add("gpu.recovery_action", gpu.recovery, "GPU recovery action")
     if gpu.fabric:
         add("gpu.fabric_state", gpu.fabric, "fabric state")
-    told = [gpu.reset, gpu.remap_failed, bool(gpu.errors) or None]
+    told = [gpu.reset, gpu.remap_failed, gpu.remap_pending, bool(gpu.errors) or None]
     known_state = [flag for flag in told if flag is not None]
     ecc = gpu.values.get("ecc_uncorrected")
     if known_state or ecc is not None:
         add(
             "gpu.fault",
             any(known_state) or bool(ecc),
-            "reset required, error cells, failed remapping or uncorrected errors since boot",
+            "reset required, error cells, pending or failed remapping, or uncorrected errors since boot",
         )
 
 

@@ -23,7 +23,7 @@ NUMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
                           "gpu.power.readings.current.power.limit", "gpu.power.readings.power.limit", "power.cap")),
     "power_default": ("W", ("power.default.limit", "power.readings.default.power.limit", "gpu.power.readings.default.power.limit")),
     "power_max": ("W", ("power.max.limit", "power.readings.max.power.limit", "gpu.power.readings.max.power.limit")),
-    "clock_sm": ("MHz", ("clocks.sm", "clocks.current.sm", "clocks.sm.clock", "pclk", "sm.clock", "clock.sm")),
+    "clock_sm": ("MHz", ("clocks.sm", "clocks.current.sm", "clocks.sm.clock", "pclk", "sm.clock", "clock.sm", "clocks.gr", "clocks.current.graphics")),
     "clock_sm_max": ("MHz", ("clocks.max.sm", "max.clocks.sm", "max.clocks.sm.clock", "clocks.max.sm.clock")),
     "clock_mem": ("MHz", ("clocks.mem", "clocks.memory", "clocks.current.memory", "clocks.mem.clock", "mclk")),
     "clock_mem_max": ("MHz", ("clocks.max.memory", "clocks.max.mem", "max.clocks.memory", "max.clocks.mem.clock")),

@@ -18,6 +18,8 @@ _MIG = re.compile(r"^\s*MIG (\S+)\s+Device\s+(\d+):")
 _VERSION = re.compile(
     r"^(?:DRIVER version|KMD version|NVRM version)\s*:\s*([\d.]+)|^CUDA(?: UMD)? version\s*:\s*([\d.]+)", re.I
 )
+_ASKED = re.compile(r"nvidia-smi\b.{0,200}?--query-(?:gpu|compute-apps)=[\"']?([\w.,]{1,1000})")
+_SAME_CLOCK = {"clocks.gr": "clocks.sm", "clocks.current.graphics": "clocks.current.sm"}
 _DMON_NAMES = {"pwr": "power.draw", "gtemp": "temperature.gpu", "mtemp": "temperature.memory", "sm": "utilization.gpu",
                "mem": "utilization.memory", "mclk": "clocks.mem", "pclk": "clocks.sm", "temp": "temperature.gpu"}  # fmt: skip
 _RATIOS = {"smact": "sm_active", "smutil": "sm_active", "smocc": "sm_occupancy", "tenso": "tensor_active", "tensor": "tensor_active",
@@ -26,11 +28,15 @@ _RATES = {"pcitx": "pcie_tx_bytes", "pcirx": "pcie_rx_bytes", "nvltx": "nvlink_t
 
 
 def read_query(part: Part) -> tuple[Machine, list[Problem]]:
-    """CSV with names or ``noheader`` refused: without names the columns mean nothing."""
+    """CSV below its names; where the names were cut off, they stand in the command line above."""
     machine = Machine(ref=part.name, kind="nvidia-smi --query")
     columns: list[str] = []
     problems: list[Problem] = []
     for number, line in part.lines():
+        asked = _ASKED.search(line)
+        if asked:
+            columns = [norm(name) for name in asked[1].split(",") if name]
+            continue
         cells = [c.strip() for c in cells_of(line, skip_space=True)]
         if not any(cells):
             continue
@@ -60,7 +66,8 @@ def _gpu(machine: Machine, row: dict[str, str], number: int) -> None:
     gpu.index = row.get("index", gpu.index)
     machine.driver = row.get("driver.version", machine.driver)
     for name, text in row.items():
-        apply(gpu, name, text)
+        if _SAME_CLOCK.get(name) not in row:  # graphics and SM clock are one: both columns are no two samples
+            apply(gpu, name, text)
 
 
 def _app(machine: Machine, row: dict[str, str], number: int) -> None:

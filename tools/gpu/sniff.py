@@ -10,7 +10,8 @@ _SURE = {
     "q": re.compile(r"={5,}NVSMI LOG={5,}|^GPU [0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d\s*$", re.M | re.I),
     "query": re.compile(
         r"^(?=[^\n]*(?:utilization\.|memory\.|power\.|temperature\.|clocks|pcie\.|used_gpu_memory|used_memory|ecc\.|pstate|driver_version))"
-        r"[a-zA-Z_][\w.]*(?: \[[^\]\n]{1,12}\])?(?:, ?[a-zA-Z_][\w.]*(?: \[[^\]\n]{1,12}\])?)+\s*$",
+        r"[a-zA-Z_][\w.]*(?: \[[^\]\n]{1,12}\])?(?:, ?[a-zA-Z_][\w.]*(?: \[[^\]\n]{1,12}\])?)+\s*$"
+        r"|\A\s*[^\n]{0,40}nvidia-smi\b[^\n]{0,200}--query-(?:gpu|compute-apps)=[^\n]{1,1000}\n\s*[\w.:-]{1,60}, ?[^\n]{1,1000}$",
         re.M,
     ),
     "dmon": re.compile(r"^#\s*(?:date\s+time\s+)?gpu\s+(?:pwr|pid|sm|idx)", re.M | re.I),

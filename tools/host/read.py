@@ -17,6 +17,8 @@ from tools.part import Part
 
 _STEP = re.compile(r"^#?\s*(?:t=(\d+(?:\.\d+)?)s\b|top - |Average:|Linux )")
 _CORE = re.compile(r"^cpu\d+\s+usr=[\d.]+%\s+sys=[\d.]+%\s+idle=([\d.]+)%.*?(?:steal=([\d.]+)%)?$")
+# The summary of all cores above top's processes.
+_ALL_CORES = re.compile(r"^%?Cpu\(s\):.{0,80}?([\d.]+)[ %]{1,2}id\b(?:.{0,60}?([\d.]+)[ %]{1,2}st\b)?")
 _REST = re.compile(r"^\(rest of machine\)\s+([\d.]+)")
 # Four digits: Linux has at most 8192 CPUs, and a longer range would only cost memory.
 _RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
@@ -78,7 +80,7 @@ def samples(part: Part) -> Iterator[Sample]:
             current = current or Sample(0.0, line=number)
             continue
         current = current or Sample(0.0, line=number)
-        core = _CORE.match(line)
+        core = _CORE.match(line) or _ALL_CORES.match(line)
         rest = _REST.match(line)
         if core:
             current.idle.extend(_finite(core[1]))

@@ -122,14 +122,15 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
     if scan.last_text:
         yield make("log.last_line", scan.last_text[:SPAN], scan.last_line, "last line that is not blank")
     last_running: float | None = None
-    for series in scan.series.values():
+    engines = scan.main_series()
+    for series in engines.values():
         yield from SeriesFacts(series, ref, origin).readings(life.version)
         last_running = max(last_running or 0.0, series.last.get("running", 0.0))
         if series.family.startswith("vllm-"):
             word = "Pending and Swapped" if series.family == "vllm-v0" else "Waiting"
             how = f"the statistics lines print {word}"
             yield make("engine.generation", series.family[-2:].upper(), series.first_line, how)
-    yield from ranks.readings(scan.series.values(), ref)
+    yield from ranks.readings(engines.values(), ref)
     yield from scan.extras.readings(ref)
     yield from scan.tallies.readings(ref, life.engine, life.version, origin)
     if not life.engine:

@@ -38,6 +38,12 @@ _ALARM = re.compile(
 )
 _CONFIG = re.compile(r"LLM engine \(v[^)]{1,60}\) with config:|non-default args:|server_args=ServerArgs\(")
 
+# A pasted prompt that starts a program, or a remark where one would stand.
+_COMMAND = re.compile(
+    r"\$ (?:[A-Z_]\w{0,40}=\S{1,200} ){0,8}(?:#|(?:\S{0,200}/)?(?:python[\d.]{0,5}|vllm|sglang|torchrun)\b|docker run\b|\S{1,200}\.(?:sh|py)\b)"
+)
+COMMAND = "command"
+
 SKIP, HTTP, CLUSTER, FULL = range(4)
 
 
@@ -78,6 +84,8 @@ def _handler(text: str) -> str:
         return "graph"
     if _CONFIG.search(text):
         return "config"
+    if _COMMAND.match(text):
+        return COMMAND
     return ""
 
 
@@ -88,6 +96,7 @@ class Scan:
         self._matcher = matcher
         self._kinds: dict[bytes, Kind] = {}
         self.series: dict[str, EngineSeries] = {}
+        self._earlier: dict[str, EngineSeries] = {}
         self.extras = Extras()
         self.tallies = Tallies(matcher)
         self.traces = Traces()
@@ -270,13 +279,17 @@ class Scan:
             self._http(raw, at, kind)
         key = f"{line.process} {line.pid}"
         in_trace = self.traces.feed(text, at, key, time, level=line.level, phase=life.phase)
-        if hit_any or kind.handler:
+        if hit_any or kind.handler not in ("", COMMAND):
             self.known_lines += 1
         elif kind.alarm and not in_trace and not kind.life and text.strip():
             clusters = self.errors if kind.alarm == "error" else self.warnings
             cluster = clusters.add(text, line.level or f"{kind.alarm}?", at, process, life.phase)
             if kind.way == CLUSTER:
                 kind.cluster = cluster
+
+    def main_series(self) -> dict[str, EngineSeries]:
+        """The statistics of one program: of several that were started one after another, the one that printed most."""
+        return max((self.series, self._earlier), key=lambda run: sum(one.n for one in run.values()))
 
     def _engine(self, name: str, family: str) -> EngineSeries | None:
         found = self.series.get(name)
@@ -286,7 +299,9 @@ class Scan:
 
     def _handle(self, handler: str, line: Line, at: int) -> None:
         text = line.text
-        if handler == "stats":
+        if handler == COMMAND:
+            self._earlier, self.series = self.main_series(), {}
+        elif handler == "stats":
             sample = stats.stats_line(text)
             series = self._engine(sample.engine, sample.family) if sample else None
             if sample and series:

@@ -135,6 +135,8 @@ class Traces:
         return False
 
     def _close(self, text: str, line: int, process: str, state: _Open) -> None:
+        if text.startswith("KeyboardInterrupt"):
+            return  # somebody ended the program: a signal, no fault of its own
         self.count += 1
         follow = bool(_FOLLOW_UP.search(text))
         trace = Trace(

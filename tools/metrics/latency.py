@@ -5,6 +5,25 @@ from __future__ import annotations
 from tools.metrics.maker import Maker, ref_of
 from tools.metrics.series import Window
 
+MANY_QUERIES = 4000.0
+
+
+def _total(m: Maker, key: str) -> float:
+    return sum(t.values[-1] for t in m.series.all(key))
+
+
+def _queries(m: Maker) -> str:
+    """The counter of tokens looked up; SGLang has none of its own and looks up every prompt token."""
+    return "prefix_queries" if m.series.all("prefix_queries") else "prompt_tokens"
+
+
+def _never_hit(m: Maker) -> bool:
+    """A counter at zero since start is a rate of zero in any window; one request alone has nothing to hit."""
+    if not m.series.all("prefix_hits") or _total(m, "prefix_hits") > 0:
+        return False
+    several = not m.series.all("success") or _total(m, "success") > 1
+    return several and _total(m, _queries(m)) >= MANY_QUERIES
+
 
 def prefix(m: Maker) -> None:
     queries, hits = m.series.delta("prefix_queries"), m.series.delta("prefix_hits")
@@ -27,6 +46,10 @@ def prefix(m: Maker) -> None:
                     "hit rate of the second half minus the first half",
                     hits[2][1],
                 )
+    elif m.n == 1 and _never_hit(m):
+        how = "the hits counter is still 0 since the process started"
+        m.put("prefix.hit_rate", 0.0, how, ref_of(m.series, "prefix_hits"))
+        m.put("prefix.queries_tokens", _total(m, _queries(m)), "since start", ref_of(m.series, _queries(m)))
     elif m.series.all("hit_rate_gauge"):
         value = m.series.pooled("hit_rate_gauge")[-1][1]
         m.put("prefix.hit_rate.gauge", value, "engine's own ratio, window unknown", ref_of(m.series, "hit_rate_gauge"))

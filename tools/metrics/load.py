@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tools.metrics.maker import Maker, mean_of, pairs, ref_of
-from tools.metrics.series import PLACES, Ref, median
+from tools.metrics.series import PLACES, Ref, median, pool_tokens
 from tools.replicas import waiting_beside_free
 
 
@@ -251,6 +251,14 @@ def counters(m: Maker) -> None:
         )
 
 
+def _pools(m: Maker) -> list[float]:
+    """KV pool of each engine in tokens, from the exposed size or from blocks × block size."""
+    sizes: dict[str, float] = {t.who(): t.values[-1] for t in m.series.all("kv_tokens_max")}
+    for track in m.series.all("cache_config"):
+        sizes.setdefault(track.who(), pool_tokens(track.labels))
+    return [size for size in sizes.values() if size > 0]
+
+
 def health(m: Maker) -> None:
     """A frozen engine answers scrapes and looks calm: running above 0 while the token counter stands still."""
     gen = m.series.steps("generation_tokens")
@@ -280,6 +288,13 @@ def health(m: Maker) -> None:
         m.put("replicas.count", len(engines), "distinct engine, instance or replica labels", ref)
         homes = {tuple((k, v) for k, v in t.labels.items() if k in PLACES) for t in m.series.all("running")}
         m.put("replicas.are_ranks", len(homes) == 1, "told apart by the engine label alone, or by their address", ref)
+        tops = [max(t.values) for t in m.series.all("running")]
+        if len(tops) > 1:
+            m.put("replicas.running_max", max(tops), f"highest running of one of {len(tops)} engines", ref)
+        models = {t.labels.get("model_name", "") for t in m.series.all("running")}
+        pools = _pools(m)
+        if len(pools) > 1 and len(models) == 1:
+            m.put("replicas.pool_max_over_min", max(pools) / min(pools), "largest ÷ smallest KV pool in tokens", ref)
         if mean > 0:
             m.put(
                 "replicas.load_max_over_mean",
@@ -290,7 +305,6 @@ def health(m: Maker) -> None:
         kv = [row["kv_usage"] for row in engines.values() if "kv_usage" in row]
         if len(kv) > 1:
             m.put("replicas.kv_gap", max(kv) - min(kv), "highest − lowest mean KV usage", ref)
-            models = {t.labels.get("model_name", "") for t in m.series.all("running")}
             if len(models) == 1:  # an engine of another model has no room for these requests
                 queues = {who: row["waiting"] for who, row in engines.items() if "waiting" in row}
                 usage = {who: row["kv_usage"] for who, row in engines.items() if "kv_usage" in row}

@@ -9,7 +9,7 @@ from typing import Any
 from tools.contract import Context, Problem, Reading, ReadResult, Source
 from tools.metrics.exposition import Page, parse_page
 from tools.metrics.facts import compute
-from tools.metrics.series import Ref, SeriesSet
+from tools.metrics.series import Ref, SeriesSet, pool_tokens
 from tools.metrics.sniff import FAILED
 from tools.part import Part
 
@@ -283,7 +283,7 @@ def _cache_config(series: SeriesSet) -> list[Reading]:
                     source=Source(kind="file", ref=track.refs[-1].ref, line=track.refs[-1].line),
                 )
             )  # fmt: skip
-        tokens = _num(track.labels.get("num_gpu_blocks")) * _num(track.labels.get("block_size"))
+        tokens = pool_tokens(track.labels)
         if tokens and not any(r.fact == "kv.capacity_tokens" for r in out):
             out.append(
                 Reading(
@@ -293,10 +293,3 @@ def _cache_config(series: SeriesSet) -> list[Reading]:
                 )
             )  # fmt: skip
     return out
-
-
-def _num(text: str | None) -> float:
-    try:
-        return float(text or 0)
-    except ValueError:
-        return 0.0

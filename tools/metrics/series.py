@@ -223,6 +223,15 @@ class SeriesSet(Struct):
         )
 
 
+def pool_tokens(labels: dict[str, str]) -> float:
+    """KV pool that the labels of ``cache_config_info`` tell, in tokens; 0 when they do not."""
+    try:
+        blocks = float(labels.get("num_gpu_blocks") or 0) * float(labels.get("block_size") or 0)
+        return float(labels.get("kv_cache_size_tokens") or 0) or blocks
+    except ValueError:
+        return 0.0
+
+
 def _grown(track: Track) -> float:
     return track.delta()[0] if len(track.values) > 1 else 0.0
 

@@ -29,6 +29,14 @@ from tools.bench.run import is_inf, number
         ("Acclen: theta 10000", "acceptance_length", 1.0),
         ("首 token 延迟 (ms)", "ttft.mean_ms", 1.0),
         ("prose_tps", "output_tokens_per_s", 1.0),
+        ("prefill", "prefill_tokens_per_s", 1.0),
+        ("Time taken for tests (s)", "duration_s", 1.0),
+        ("Number of concurrency", "concurrency", 1.0),
+        ("Average time to first token (s)", "ttft.mean_ms", 1000.0),
+        ("Average time per output token (s)", "tpot.mean_ms", 1000.0),
+        ("Average latency (s)", "e2e.mean_ms", 1000.0),
+        ("Average package latency (s)", "itl.mean_ms", 1000.0),
+        ("Average output tokens per request", "output_tokens", 1.0),
     ],
 )
 def test_label(label: str, key: str, scale: float) -> None:
@@ -37,7 +45,10 @@ def test_label(label: str, key: str, scale: float) -> None:
     assert found.scale == pytest.approx(scale)
 
 
-@pytest.mark.parametrize("label", ["Bus BW", "power_w", "std_ttft_ms", "p99.9_ttft_ms", "", "x" * 200, "temp_c"])
+@pytest.mark.parametrize(
+    "label",
+    ["Bus BW", "power_w", "std_ttft_ms", "p99.9_ttft_ms", "", "x" * 200, "temp_c", "prefill_p50_s", "decode (ms)"],
+)
 def test_other_labels_mean_nothing(label: str) -> None:
     assert field(label) is None
 

@@ -207,6 +207,68 @@ def test_two_printed_blocks_are_two_runs() -> None:
     assert [r.value for r in result.readings if r.fact == "bench.ttft.mean_ms"] == [80, 160]
 
 
+SUMMARY = """evalscope perf --parallel 24 --url http://127.0.0.1:9/v1/chat/completions --model m
+Benchmarking summary:
++-----------------------------------+---------+
+| Key                               | Value   |
++===================================+=========+
+| Time taken for tests (s)          | 41.250  |
+| Number of concurrency             | 24      |
+| Total requests                    | 96      |
+| Succeed requests                  | 95      |
+| Average latency (s)               | 9.6     |
+| Average time to first token (s)   | 1.125   |
++-----------------------------------+---------+
+
+Percentile results:
++------------+----------+-------------+
+| Percentile | TTFT (s) | Latency (s) |
++------------+----------+-------------+
+|    50%     |  0.875   |    9.0      |
+|    99%     |  3.25    |    14.5     |
++------------+----------+-------------+
+"""
+
+
+def test_a_summary_of_two_columns_and_its_percentiles_are_one_run() -> None:
+    assert sniff("out.txt", SUMMARY) > 0.7
+    got = values(run(SUMMARY, "out.txt"))
+    assert (got["duration_s"], got["concurrency"], got["requested"], got["completed"]) == (41.25, 24, 96, 95)
+    assert (got["ttft.mean_ms"], got["ttft.p50_ms"], got["ttft.p99_ms"], got["e2e.p99_ms"]) == (1125, 875, 3250, 14500)
+    assert got["runs"] == 1
+
+
+def test_rows_of_two_columns_without_a_unit_are_left_to_their_head() -> None:
+    got = run("| phase | ms |\n|---|---|\n| prefill | 120 |\n| decode | 31 |\n| TTFT p50 (ms) | 95 |\n", "bench.txt")
+    assert [(r.fact, r.value) for r in got.readings if r.fact.endswith(("_ms", "per_s"))] == [("bench.ttft.p50_ms", 95)]
+
+
+BLOCKS = "TP 4, 2 requests in flight\nMean TTFT (ms): 61.0\nMean ITL (ms): 17.5\n\n"
+
+
+def test_blocks_below_headings_of_their_own_are_runs_with_their_load() -> None:
+    result = run(BLOCKS + BLOCKS.replace("2 requests", "48 requests").replace("17.5", "44.0"), "bench.txt")
+    found = [(r.value, r.labels["concurrency"]) for r in result.readings if r.fact == "bench.itl.mean_ms"]
+    assert found == [(17.5, "2"), (44, "48")]
+    # without a heading between them, the second figure corrects the first
+    plain = run("Mean ITL (ms): 17.5\nMean ITL (ms): 44.0\n", "bench.txt")
+    assert [r.value for r in plain.readings if r.fact == "bench.itl.mean_ms"] == [44]
+
+
+def test_columns_of_differences_are_no_amounts() -> None:
+    text = "cache size  TTFT (ms)  ITL (ms)  tok/s\n16 GiB      -12.5      +3.0      410\n8 GiB       +40.0      +7.5      395\n"
+    got = run(text, "bench.txt")
+    assert {r.fact for r in got.readings if "ttft" in r.fact or "itl" in r.fact} == set()
+    assert [r.value for r in got.readings if r.fact == "bench.output_tokens_per_s"] == [410, 395]
+
+
+def test_the_time_of_a_phase_is_no_rate() -> None:
+    text = "kind,n,wait_p50_s,prefill_p50_s,ttft_p50_s\nchat,40,0.5,0.25,0.75\ncode,60,0.5,1.25,1.75\n"
+    result = run(text, "phases.csv")
+    assert [r.value for r in result.readings if r.fact == "bench.ttft.p50_ms"] == [750, 1750]
+    assert not [r for r in result.readings if r.fact in ("bench.prefill_tokens_per_s", "bench.concurrency")]
+
+
 def test_offline_tools_and_accuracy_runs() -> None:
     got = values(run("Throughput: 7.15 requests/s, 4656.00 total tokens/s, 1072.15 output tokens/s\n", "t.txt"))
     assert (got["requests_per_s"], got["total_tokens_per_s"], got["output_tokens_per_s"]) == (7.15, 4656, 1072.15)

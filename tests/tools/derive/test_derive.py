@@ -310,6 +310,11 @@ def test_a_cap_on_captured_batches_is_compared_with_widths_that_were_seen() -> N
     assert steps.graphs(ledger_of({"log.sglang.cuda_graph_max_bs": 48, "limits.sequence_cap": 4096})) == []
 
 
+def test_clients_beyond_the_cap_do_not_widen_a_batch() -> None:
+    given = {"config.cudagraph.capture_max": 256, "said.concurrency": 2000, "limits.sequence_cap": 128}
+    assert values(steps.graphs(ledger_of(given)))["cudagraph.width_over_capture"] == 0.5
+
+
 def _several(*rows: tuple[str, Any, int, dict[str, str]], via: str = "log") -> Ledger:
     ledger = Ledger(load())
     for fact, value, line, labels in rows:

@@ -48,6 +48,34 @@ def test_flags_and_blanks() -> None:
     assert not is_blank(2_000_000_000.0)
 
 
+def test_graphics_and_sm_clock_are_one_clock() -> None:
+    got = facts("index, clocks.current.graphics [MHz], clocks.current.sm [MHz]\n0, 1500 MHz, 1410 MHz\n")
+    assert got["gpu.clock_sm_mhz"] == 1410
+    for name in ("clocks.gr", "clocks.current.graphics"):
+        assert facts(f"index, {name} [MHz], pstate\n0, 1500 MHz, P0\n")["gpu.clock_sm_mhz"] == 1500
+
+
+ROWS = "0, 12 %, 20480 MiB\n1, 88 %, 40960 MiB\n"
+
+
+def test_rows_without_names_take_those_of_the_command_above() -> None:
+    text = (
+        "$ nvidia-smi --query-gpu=index,utilization.gpu,memory.used --format=csv,noheader -l 2   # under load\n" + ROWS
+    )
+    assert sniff("smi.txt", text) > 0.9
+    assert [(r.labels["gpu"], r.value) for r in run(text) if r.fact == "gpu.util"] == [("0", 12), ("1", 88)]
+    named = text.replace("\n0", "\nindex, utilization.gpu [%], memory.used [MiB]\n0", 1)
+    assert [r.value for r in run(named) if r.fact == "gpu.util"] == [12, 88]
+    assert sniff("report.md", "We watched it with nvidia-smi --query-gpu=index,utilization.gpu -l 1 all day.\n") < 0.9
+
+
+def test_a_pending_remap_is_a_fault() -> None:
+    rows = "    Remapped Rows\n        Correctable Error : 0\n        Uncorrectable Error : {n}\n        Pending : {p}\n        Remapping Failure Occurred : No\n"
+    log = "==============NVSMI LOG==============\nGPU 00000000:17:00.0\n"
+    assert facts(log + rows.format(n=3, p="Yes"))["gpu.fault"] is True
+    assert facts(log + rows.format(n=3, p="No"))["gpu.fault"] is False
+
+
 def test_dmon_with_options_and_units() -> None:
     text = """\
 #Date       Time        gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk  pviol  tviol  rxpci  txpci

@@ -112,6 +112,17 @@ def test_foreign_work_counts_only_where_it_is_pinned_to_the_engine_s_cpus() -> N
     assert foreign("load-client 100.0 10 0 1", "VLLM::EngineCore 90.0 10 0 1") == 0.0
 
 
+def test_the_summary_above_tops_processes_tells_idle_and_steal() -> None:
+    text = (
+        "top - 09:10:11 up 3 days,  load average: 5.50, 5.10, 4.90\n"
+        "%Cpu(s): 30.5 us,  2.5 sy,  0.0 ni, 60.0 id,  0.0 wa,  0.0 hi,  0.0 si,  7.0 st\n"
+        "    PID USER  %CPU COMMAND\n      7 me    88.0 VLLM::EngineCore\n"
+    )
+    got = facts(Part(name="top.txt", data=text.encode()))
+    assert got["host.cpu_idle"] == pytest.approx(0.6) and got["host.cpu_steal"] == pytest.approx(0.07)
+    assert got["host.engine_core.cpu_cores"] == pytest.approx(0.88)
+
+
 def test_without_cpu_lists_no_share_is_claimed() -> None:
     text = "top - 10:00:00 up 1 day\n  PID USER %CPU COMMAND\n  7 root 50.0 VLLM::Worker\n  8 root 99.0 backup\n"
     got = facts(Part(name="top.txt", data=text.encode()))

@@ -47,6 +47,11 @@ def test_root_is_the_first_exception_that_does_not_follow_another() -> None:
     assert got["log.engine_dead"] is True and got["log.ended_abruptly"] is True
 
 
+def test_a_program_that_somebody_ended_raised_nothing() -> None:
+    got = values_of(read([part(trace("", "serve", "KeyboardInterrupt: terminated").encode())], Context()))
+    assert "log.first_exception" not in got and "log.exceptions" not in got
+
+
 def test_interleaved_ranks_do_not_mix_their_tracebacks() -> None:
     one = trace("(Worker_TP0 pid=3) ", "forward", "ValueError: zero").splitlines()
     two = trace("(Worker_TP1 pid=4) ", "capture_model", "KeyError: 'one'").splitlines()

@@ -108,6 +108,32 @@ def test_stalls_bursts_decay_and_holes() -> None:
     assert (got["log.silent_gaps"], got["log.silent_gap_max_s"]) == (1, 360)
 
 
+def _decode(clock: str, rate: float) -> str:
+    return f"[2025-03-04 {clock} TP0] Decode batch. #running-req: 3, #token: 900, token usage: 0.1, gen throughput (token/s): {rate}, #queue-req: 0\n"
+
+
+@pytest.mark.parametrize(
+    ("between", "gap", "mean"),
+    [
+        ("$ python3 -m sglang.launch_server --model m --disable-cuda-graph\n", None, 60.0),
+        ("$ # again, with the option\n", None, 60.0),
+        ("$ CUDA_VISIBLE_DEVICES=1 ./start.sh --tp 1\n", None, 60.0),
+        ("$ tail -n 3 server.log\n", 500.0, 72.0),  # the same program, looked at again
+        ("", 500.0, 72.0),
+    ],
+)
+def test_a_program_started_anew_is_a_series_of_its_own(between: str, gap: float | None, mean: float) -> None:
+    first = "".join(_decode(f"10:00:0{i}", 90.0) for i in range(2))
+    second = "".join(_decode(f"10:08:2{i}", 60.0) for i in range(1, 4))
+    got = values(read_text(first + between + second))
+    assert got.get("log.silent_gap_max_s") == gap
+    assert got["throughput.generation_tokens_per_s.mean"] == mean
+
+
+def test_a_command_alone_is_no_known_line_of_a_log() -> None:
+    assert read_text("$ python3 client.py --n 4\nall four came back late\n").nested
+
+
 def test_generation_collapses_when_kv_is_full() -> None:
     lines = [v1(10 * i, 20.0, 100.0 if i < 6 else 10.0, 8, 4, 50.0 if i < 6 else 99.0) for i in range(12)]
     assert values(read_text("\n".join(lines)))["log.kv_full_generation_ratio"] == pytest.approx(0.1)

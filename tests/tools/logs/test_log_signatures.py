@@ -28,6 +28,19 @@ def test_signature_reads_its_line(name: str, value: Any, line: str) -> None:
     assert hits[name] == (pytest.approx(value) if isinstance(value, float) else value)
 
 
+@pytest.mark.parametrize(
+    ("line", "fires"),
+    [
+        ("Watchdog timeout (self.watchdog_timeout=300)", True),
+        ("NCCL watchdog timeout of the process group is 600 s", False),
+        ("process group watchdog timeout: rank 3", False),
+    ],
+)
+def test_the_watchdog_of_a_process_group_is_not_that_of_the_scheduler(line: str, fires: bool) -> None:
+    ids = {hit.signature.id for hit in MATCHER.hits(line, MATCHER.candidates(fold(line)))}
+    assert ("sglang.watchdog" in ids) is fires
+
+
 def test_every_log_signature_has_a_line() -> None:
     ours = {name for name in KNOWN.signatures if name.partition(".")[0] in FILES}
     assert ours - {item[0] for item in LINES} == set()

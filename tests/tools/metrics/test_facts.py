@@ -58,6 +58,39 @@ def test_one_scrape_has_no_rate() -> None:
     assert got["preemptions.since_start"] == 412
 
 
+@pytest.mark.parametrize(
+    ("queries", "hits", "done", "rate"),
+    [(90_000, 0, 12, 0.0), (90_000, 7, 12, None), (600, 0, 12, None), (90_000, 0, 1, None)],
+)
+def test_hits_at_zero_since_start_are_a_rate_of_zero(queries: int, hits: int, done: int, rate: float | None) -> None:
+    counters = f"vllm:prefix_cache_queries_total {queries}\nvllm:prefix_cache_hits_total {hits}\n"
+    assert facts(page(100, counters + vllm(done=done))).get("prefix.hit_rate") == rate
+
+
+def _pool(engine: str, *, blocks: int, model: str = "m", running: int = 2) -> str:
+    lab = f'engine="{engine}",model_name="{model}"'
+    return (
+        f"vllm:num_requests_running{{{lab}}} {running}\nvllm:kv_cache_usage_perc{{{lab}}} 0.4\n"
+        f'vllm:cache_config_info{{block_size="16",num_gpu_blocks="{blocks}",engine="{engine}"}} 1\n'
+    )
+
+
+def test_pools_of_unequal_size_and_the_fullest_engine_are_told() -> None:
+    got = facts(page(0, _pool("0", blocks=3000, running=5) + _pool("1", blocks=1000, running=17)))
+    assert got["replicas.pool_max_over_min"] == 3.0 and got["replicas.running_max"] == 17
+    other = facts(page(0, _pool("0", blocks=3000) + _pool("1", blocks=1000, model="n")))
+    assert "replicas.pool_max_over_min" not in other
+    assert "replicas.running_max" not in facts(page(0, _pool("0", blocks=3000)))
+
+
+def test_sglang_pools_are_its_token_totals() -> None:
+    text = "".join(
+        f'sglang:num_running_reqs{{dp_rank="{r}"}} 3\nsglang:max_total_num_tokens{{dp_rank="{r}"}} {size}\n'
+        for r, size in ((0, 400_000), (1, 100_000))
+    )
+    assert facts(page(0, text))["replicas.pool_max_over_min"] == 4.0
+
+
 def test_scrapes_without_a_clock_give_ratios_and_no_rates() -> None:
     result = read(
         [page(None, vllm(tokens=4000, done=8), "b.prom"), page(None, vllm(tokens=1000, done=2), "a.prom")], Context()
