@@ -37,6 +37,12 @@ _MEASURED = re.compile(
     r"(?<![\w.=])\d[\d,.]*\s?(?:out(?:put)? )?(?:tok(?:ens?)?/s|tps|ms|GB/s|GiB|MiB|req/s|W\b|MHz|%(?!\s?(?:ile|of)))",
     re.IGNORECASE,
 )
+_LEAD = re.compile(r"^[^\W\d_][^:=|]*$")
+_VALUE = re.compile(r"^[(~<>≈≥≤±+−-]{0,2}\s?\d")
+_BARE = re.compile(r"^[~<>≈]?\d[\d.,]*\s?[%xk]?$", re.IGNORECASE)
+# ``second run:  mean TTFT 71 ms`` below a table names its own metric.
+_STATED = re.compile(r"^\s*[^:=|]{2,90}:\s+(?:[A-Za-z]\S*\s+){1,4}[~<>≈]?\d")
+_KEYS = re.compile(r"(?<![\w.=-])(?P<key>[A-Za-z_][\w.%-]*)=[^\s,;=]+")
 _PROSE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}|[\u3400-\u9fff]{8,}")
 
 
@@ -200,7 +206,12 @@ def _table(lines: list[Line], start: int) -> int:
         elif mode == "space":
             if len(text.split()) != width:
                 break
-        elif not (_GAP.search(text.strip()) or _MD_RULE.match(text) or set(text.strip()) <= set("-= ")):
+        elif mode == "kv":
+            if _keys(text) != _keys(lines[start].text):
+                break
+        elif (size >= 2 and ":" not in lines[start].text and _STATED.match(text)) or not (
+            _GAP.search(text.strip()) or _MD_RULE.match(text) or set(text.strip()) <= set("-= ")
+        ):
             break
         size += 1
     return size if size >= 2 else 0
@@ -211,6 +222,13 @@ def table_mode(head: list[str]) -> str:
     if len(head) < 2:
         return ""
     first, second = head[0], head[1]
+    keys = _keys(first)
+    if len(keys) >= 3 and keys == _keys(second) and len(set(keys)) == len(keys):
+        return "" if _LOG.match(first) or _COMMAND.match(first) else "kv"
+    if set(second.strip()) == {"-"} and len(head) > 2 and len(cells(first, "gap")) > 2 and _GAP.search(head[2].strip()):
+        return "gap"
+    if _listed(first, second):
+        return "gap"
     if first.count("|") >= 1 and _MD_RULE.match(second) and "-" in second and "|" in second:
         return "md"
     if first.strip().startswith("|") and second.strip().startswith("|") and first.count("|") > 2:
@@ -234,6 +252,20 @@ def table_mode(head: list[str]) -> str:
         if all(_NUM.fullmatch(cell) for row in rows for cell in row[1:]) and not _NUM.fullmatch(parts[0][-1]):
             return "space"
     return ""
+
+
+def _keys(text: str) -> list[str]:
+    """Names of a ``key=value key=value`` line."""
+    return [found["key"] for found in _KEYS.finditer(text)]
+
+
+def _listed(first: str, second: str) -> bool:
+    """Whether two lines are names with a value each, or an axis of bare numbers over a line of values."""
+    rows = [[cell for cell in cells(text, "gap") if not cell.startswith("(")] for text in (first, second)]
+    if any(len(row) < 2 or not _LEAD.match(row[0]) or not all(_VALUE.match(cell) for cell in row[1:]) for row in rows):
+        return False
+    width = len(rows[0])
+    return width == len(rows[1]) and (width == 2 or all(_BARE.match(cell) for cell in rows[0][1:]))
 
 
 def _bare_pair(first: str, second: str) -> bool:

@@ -31,35 +31,80 @@ class Condition(Struct):
         return self.name
 
 
+# Another noun or unit behind a number takes it out of a list of loads.
+_OWN_NOUN = r"(?!\d|\.\d|[/kK]|\s?(?:tok|ms|s\b|%|at\b|@|x\b)|[\s-](?:\w+\s){0,2}?(?:tokens?|prompts?|requests?|questions|samples|repeats?|runs?|passes|rounds|steps?|warm-?ups?|replicas?|nodes?|gpus?|cards?)|\s?(?:in|out)\s?[/,])"
 _CONCURRENCY = re.compile(
-    r"(?:max[-_ ])?(?:concurrency|conc|parallelism|parallel|batch(?:[- ]size)?|bs|c|n|并发(?:数|量|度)?)\s?(?:level\s)?(?:of|=|:|is|at|above|below|over|under|>|<|<=|>=|≥|≤|from|为|是|到)?\s?(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?![\d.]*\d|\s?(?:%|ms|s\b|tok|[kK]\b))(?P<more>(?:\s?(?:,|/|and|or|、|和|to)\s?\d+(?!\d|\.\d|[/kK]|\s?(?:tok|ms|s\b|%|at\b|@)))*)",
+    r"(?:(?:max[-_ ])?(?:concurrency|conc|parallelism|parallel|batch(?:[- ]size)?|bs|并发(?:数|量|度)?)|c|n)\s?(?:level\s)?(?:of|=|:|is|at|above|below|over|under|>|<|<=|>=|≥|≤|from|为|是|到)?\s?(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?![\d.]*\d|\s?(?:%|ms|s\b|tok|[kK]\b))(?P<more>(?:\s?(?:,|/|and|or|、|和|to)\s?\d+"
+    + _OWN_NOUN
+    + r")*)",
     re.IGNORECASE,
 )
+# "N=1/2/4 replicas" counts replicas.
+_NOT_LOAD = re.compile(
+    r"[\s,/\d]{0,16}\s(?:replicas?|nodes?|gpus?|cards?|engines?|instances?|pods?|ranks?)\b", re.IGNORECASE
+)
+_AT_ONCE = re.compile(
+    r"(?<![\w.,])(?P<n>\d{1,3}(?:,\d{3})+|\d{1,5})\s(?:(?:long|short|such|identical|small|big)\s)?(?:(?:prompts|requests|questions|calls|jobs|of them)\s)?(?:at once|at a time|at the same time|in flight|in parallel|simultaneously|concurrently)\b",
+    re.IGNORECASE,
+)
+# "with one user", "a single request gets 30 tok/s": the load of a figure; a lone request that does something is none.
+_ALONE = re.compile(
+    r"\b(?:with|for|at)\s(?:only |just )?(?:one|a single)\s(?:user|client|stream|session|chat|request)\b(?!\s(?:of|with|that|per|who|which))"
+    r"|\b(?:one|a single|single)\s(?:user|client|stream|session|chat|request)(?:\salone|\sat a time)?(?:\s(?:gets?|runs? at|does|has|makes|reaches)|:|(?=\s\d[\d.,]*\s?(?:tok|t/s|tps|ms)))(?=\s(?:only |about |around |~)?\d)"
+    r"|单个?(?:用户|请求|并发|路)时",
+    re.IGNORECASE,
+)
+_LENGTH = r"(?<![\d.,])(?P<{0}>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?(?P<{1}>[kK])?"
 _CONTEXT = re.compile(
-    r"(?<![\d.,])(?P<n>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?P<k>[kK])?(?P<tok>[- ]tokens?)?[- ]?(?P<what>context(?: length| window)?|prompts?|inputs?|prefix|sequence(?: length)?)\b"
-    r"|\b(?:context(?: length| size| window)?|prompt(?: length)?|input(?: length| len)?|isl|seq(?:uence)?[- ]?len(?:gth)?)\s?(?:of|=|:|at|is)?\s?(?:about |around |~)?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?(?!\s?(?:%|ms|s\b|tok\w*/s|\.\d))"
+    _LENGTH.format("n", "k")
+    + r"(?P<tok>[- ]tokens?)?(?P<join>[- ]?)(?P<what>context(?: length| window)?|prompts?|inputs?|prefix|sequence(?: length)?)\b"
+    r"|\b(?:context(?: length| size| window)?|prompt(?: length)?|input(?: length| len)?|isl|seq(?:uence)?[- ]?len(?:gth)?)\s?(?:of|=|:|at|is)?\s?(?:about |around |~)?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?(?!\d|\s?(?:%|ms|s\b|tok\w*/s|tps|t/s|\.\d))"
     r"|(?:上下文|输入|提示词?|prompt)\s?(?:长度|为|是|约)?\s?(?P<n3>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k3>[kK])?",
     re.IGNORECASE,
 )
+# "prompts are about 12,000 tokens", "a prompt (130k tokens)", "a document of 60k tokens"
+_LONG = re.compile(
+    r"\b(?:prompts?|inputs?|documents?|books?|files?|histor(?:y|ies))\s?(?:(?:is|are|was|were|of|with|have|has|averag\w+|length|lengths)\s)?\(?(?:all |each |now )?(?:(?:about|around|roughly|nearly|almost|over|up to|at most|a bit over|some)\s|~\s?)?"
+    + _LENGTH.format("n", "k")
+    + r"\s?-?tokens?\b(?!\s?/| per\b| a second\b)",
+    re.IGNORECASE,
+)
+# "prompts ~49K": a sign of a size stands in for the unit.
+_LONG_K = re.compile(
+    r"\bprompts?\s(?:(?:is|are|of)\s)?(?:about\s|around\s|~\s?)"
+    + _LENGTH.format("n", "k")
+    + r"(?<=[kK])(?!\w|\s?(?:prompt|request|tok\w*/s|t/s|tps))",
+    re.IGNORECASE,
+)
+# "a batch of 100k prompts": so many, not so long.
+_MANY = re.compile(
+    r"\b(?:batch|set|job|corpus|list|total|all|send\w*|sent|submit\w*|process\w*|finish\w*|through|over|of the|dataset|queue|run|runs|ran)\s(?:of |the |all |about |our |through |over ){0,3}$",
+    re.IGNORECASE,
+)
 _AT_K = re.compile(
-    r"\b(?:at|to|with|past|beyond|above|after|between|and|until|from)\s(?:about |around |~)?(?P<n>\d{1,4}(?:\.\d)?)\s?(?P<k>[kK])\b(?!\s?(?:req|prompt|user))",
+    r"\b(?:at|to|with|past|beyond|above|after|between|and|until|from)\s(?:about |around |~)?(?P<n>\d{1,4}(?:\.\d)?)\s?(?P<k>[kK])\b(?!\s?(?:req|prompt|user|tok\w*\s?(?:/|per)|t/s|tps))",
     re.IGNORECASE,
 )
 _INOUT = re.compile(
-    r"(?P<i>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<ik>[kK])?\s?(?:tokens?\s)?(?:in|input)\b\s?(?:tokens?\s?)?(?:/|and|,|\+|→|->)\s?(?P<o>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<ok>[kK])?\s?(?:tokens?\s)?(?:out|output)\b",
+    _LENGTH.format("i", "ik")
+    + r"\s?(?:tokens?\s)?(?:in|input|prompt)\b\s?(?:tokens?\s?)?(?:/|and|,|\+|→|->)\s?(?:about |around |~)?(?P<o>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?P<ok>[kK])?\s?(?:tokens?\s)?(?:out|output)\b",
     re.IGNORECASE,
 )
 _OUT = re.compile(
-    r"(?P<n>\d{1,3}(?:,\d{3})+|\d+)\s?(?:output|generated|completion|new|answer) tokens?\b(?!\s?/)|\b(?:osl|output(?: length| len)?|max_(?:new_)?tokens)\s?(?:of|=|:)?\s?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)(?!\s?(?:tok\w*/s|%|\.\d|ms))|输出(?:长度)?\s?(?P<n3>\d+)\s?(?:个)?\s?(?:token|字)",
+    _LENGTH.format("n", "k")
+    + r"\s?-?(?:output|generated|completion|new|answer|decode) tokens?\b(?!\s?/)|\b(?:osl|output(?: length| len)?|max_(?:new_)?tokens)\s?(?:of|=|:)?\s?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)(?!\s?(?:tok\w*/s|%|\.\d|ms))|输出(?:长度)?\s?(?P<n3>\d+)\s?(?:个)?\s?(?:token|字)",
     re.IGNORECASE,
 )
 _IN = re.compile(
-    r"(?P<n>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k>[kK])?\s?(?:input|prompt|context) tokens?\b(?!\s?/)|(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?\s?tokens? (?:per(?!\s?(?:s|sec|seconds?|step|min|minute|hour|gpu)\b)|in|long|of (?:prompt|input|context)|each)\b(?!\s?/)",
+    _LENGTH.format("n", "k")
+    + r"\s?-?(?:random )?(?:input|prompt|context) tokens?\b(?!\s?/)|"
+    + _LENGTH.format("n2", "k2")
+    + r"\s?tokens? (?:per(?!\s?(?:s|sec|seconds?|step|min|minute|hour|gpu|verif\w+|draft|pass|round|forward|rank|expert|run)\b)|in|long|of (?:prompt|input|context)|each)\b(?!\s?/)",
     re.IGNORECASE,
 )
 _RUN = re.compile(
     r"\b(?:(?P<first>(?:the\s)?(?:very\s)?first|initial|cold|1st)|(?P<later>(?<!\ba )(?<!\bA )(?:second|2nd|third|3rd)|later|subsequent|following|repeat(?:ed)?|warm(?:ed)?|every (?:other|later|further)|all (?:other|later|further)))(?:\s\w+)?\s(?:runs?|pass(?:es)?|requests?|calls?|prompts?|tries|try|time|iterations?|start|rounds?|turns?|queries|query|attempts?)\b"
-    r"|\b(?:run|(?<!we )(?<!I )pass|round|turn|iteration|attempt)\s?#?(?P<n>\d{1,3})\b(?!\s(?:concurrent|parallel|users|requests|clients|tokens|%|x\b|ms|s\b))|(?P<zf>第一次|首次|冷启动)|(?P<zl>第二次|第三次|后续|之后的请求|再次)",
+    r"|\b(?:run|(?<!we )(?<!I )pass|round|turn|iteration|attempt)\s?#?(?P<n>\d{1,3})\b(?!\s(?:concurrent|parallel|users|requests|clients|tokens|%|x\b|ms|s\b))|(?P<zf>第一[次轮]|首次|冷启动)|(?P<zl>第[二三四][次轮]|后续|之后的请求|再次)",
     re.IGNORECASE,
 )
 _UPTIME = re.compile(
@@ -84,7 +129,16 @@ _DRAFT = re.compile(
     re.IGNORECASE,
 )
 # "with the drafter … without it": the feature named before is meant.
-_PRONOUN = re.compile(r"\b(?:(?P<on>with)|without) it\b(?! \w+s\b)|不开(?=\s|\d|[，,])", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"\b(?:(?P<on>with)|without) it\b(?! \w+s\b)|不开(?=\s|\d|[，,])|(?:关掉?|(?<!不)(?P<zh>开了?))(?=\s?\d)",
+    re.IGNORECASE,
+)
+# The order of things inside one request or one queue, not the time before and after a change.
+_ORDER = re.compile(
+    r"\b(?:before|until)\s(?:the\s|a\s|its\s|their\s|any\s|each\s|every\s|even\s)*(?:very\s)?(?:first|single)\b|\bas before\b"
+    r"|\bone after (?:the other|another)\b|\b(?P<thing>\w+) after (?P=thing)\b|\b(?:tokens?|words?|text) after (?:that|it)\b",
+    re.IGNORECASE,
+)
 _CAPACITY = re.compile(r"\b(?:kv|cache|pool)\b[\w\s-]{0,20}\b(?:size|capacity|tokens?)\b[^.;,]*$", re.IGNORECASE)
 _SECONDS = {
     "m": 60.0,
@@ -97,23 +151,23 @@ _SECONDS = {
     "周": 604800.0,
 }
 _WITHOUT = re.compile(
-    r"\b(?:without|w/o|no|disabl(?:e|ed|ing)|turn(?:ed|ing)? off|switch(?:ed|ing)? off|remov(?:e|ed|ing)|drop(?:ped|ping)?|minus|not using|skipping)\s(?:the |any |my |our |--?)?(?:[\w-]+\s){0,2}?$|(?:关闭|禁用|不用|不开|不启用|去掉|没有)[^,，。]{0,6}$",
+    r"\b(?:without|w/o|no|disabl(?:e|ed|ing)|turn(?:ed|ing)? off|switch(?:ed|ing)? off|remov(?:e|ed|ing)|drop(?:ped|ping)?|minus|not using|skipping)\s(?:the |any |my |our |--?)?(?:[\w-]+\s){0,2}?$|(?:关闭|禁用|不用|不开|不启用|去掉|没有|(?<![相有])关(?=\s?$))[^,，。]{0,6}$",
     re.IGNORECASE,
 )
 _OFF_BEHIND = re.compile(
-    r"^\s?(?:is |was |were |are |=\s?|:\s?|turned |switched |set to )?(?:off|disabled|false|removed)\b|^\s?(?:关闭|禁用|关掉)",
+    r"^\s?(?:is |was |were |are |=\s?|:\s?|turned |switched |set to )?(?:off|disabled|false|removed)\b|^\s?(?:关闭|禁用|关(?=[掉了,，。、\s]|$))",
     re.IGNORECASE,
 )
 _ON_BEHIND = re.compile(
-    r"^\s?(?:is |was |were |are |=\s?|:\s?|turned |switched |set to )?(?:on|enabled|true|active)\b|^\s?(?:开启|打开|启用)",
+    r"^\s?(?:is |was |were |are |=\s?|:\s?|turned |switched |set to )?(?:on|enabled|true|active)\b|^\s?(?:开启|打开|启用|开(?=[了着,，。、\s]|$))",
     re.IGNORECASE,
 )
 _WITH = re.compile(
-    r"\b(?:with|enabl(?:e|ed|ing)|turn(?:ed|ing)? on|switch(?:ed|ing)? on|add(?:ed|ing)?|using|use[ds]?|via|under|plus|behind|go(?:es|ing)? through)\s(?:the |a |an |one |my |our |--?)?(?:[\w-]+\s){0,2}?$|(?:开启|启用|打开|使用|加上|用了?)[^,，。]{0,6}$",
+    r"\b(?:with|enabl(?:e|ed|ing)|turn(?:ed|ing)? on|switch(?:ed|ing)? on|add(?:ed|ing)?|using|use[ds]?|via|under|plus|behind|go(?:es|ing)? through)\s(?:the |a |an |one |my |our |--?)?(?:[\w-]+\s){0,2}?$|(?:开启|启用|打开|使用|加上|用了?|(?<![不公离])开了?(?=\s?$))[^,，。]{0,6}$",
     re.IGNORECASE,
 )
 _BASELINE = re.compile(
-    r"^\W*(?:the )?(?:baseline|vanilla|plain|defaults?|stock|control|unmodified|reference run|基线|默认|原版)\b",
+    r"^\W*(?:the )?(?:baseline|vanilla|plain|defaults?|stock|control|unmodified|reference run|(?:without|off)(?=\s?[:：])|基线|默认|原版)\b",
     re.IGNORECASE,
 )
 
@@ -138,12 +192,27 @@ def number(text: str | None, kilo: str | None = None) -> float:
     return value * (1024 if power else 1000)
 
 
+_LENGTHS = (
+    (_OUT, "output_tokens"),
+    (_IN, "prompt_tokens"),
+    (_LONG, "context"),
+    (_LONG_K, "context"),
+    (_CONTEXT, "context"),
+    (_AT_K, "context"),
+)
+# "E=128, N=768" are sides of a matrix.
+_SHAPE = re.compile(r"\b[EKM]\s?=\s?\d+")
 _RANK = re.compile(r"(?:dp|tp|pp|ep) ?\d+", re.IGNORECASE)
 
 
 def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantity]) -> list[Condition]:
     """Condition markers of a sentence. ``text`` is as written, ``plain`` has names blanked out."""
     out: list[Condition] = []
+    degrees = {item.value or 0.0 for item in entities if item.name == "tensor_parallel_size"}
+    # Beside other ways to split the model, or a count of GPUs, one degree is not how many GPUs there are.
+    split = any(item.name in ("data_parallel_size", "pipeline_parallel_size") for item in entities) or (
+        len(degrees) == 1 and any(item.kind == "gpu" and item.value and item.value >= max(degrees) for item in entities)
+    )
     for item in entities:
         if item.kind == "version":
             out.append(Condition("version", item.start, item.stop, item.text))
@@ -155,7 +224,7 @@ def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantit
                 out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
         elif item.kind == "setting" and not _rank_name(text, item):
             out.append(_setting(item))
-            if item.name == "tensor_parallel_size" and item.value:
+            if item.name == "tensor_parallel_size" and item.value and not split:
                 out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
     for quantity in quantities:
         if quantity.dim == "count" and quantity.noun == "concurrency":
@@ -206,16 +275,23 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
             out[-1].name = "num_speculative_tokens"
     for found in _CONCURRENCY.finditer(text):
         left = text[found.start() - 1 : found.start()]
-        if left.isalnum() or left in ("_", "-", "."):
+        if left.isalnum() or left in ("_", "-", ".") or _NOT_LOAD.match(text, found.end()):
+            continue
+        if found[0][0] == "N" and _SHAPE.search(text):
             continue
         add("concurrency", found.start(), found.end("n"), number(found["n"]))
         for extra in re.finditer(r"\d+", found["more"] or ""):
             at = found.start("more") + extra.start()
             add("concurrency", at, at + len(extra[0]), float(extra[0]))
+    for found in _AT_ONCE.finditer(text):
+        add("concurrency", found.start(), found.end(), number(found["n"]))
+    for found in _ALONE.finditer(text):
+        # Without an extent: the load of the figure behind it, not the load the service is said to have.
+        out.append(Condition("concurrency", found.end(), found.end(), found[0], 1.0))
     for found in _INOUT.finditer(text):
-        add("prompt_tokens", found.start("i"), found.end("i"), number(found["i"], found["ik"]))
+        add("prompt_tokens", found.start("i"), max(found.end("i"), found.end("ik")), number(found["i"], found["ik"]))
         add("output_tokens", found.start("o"), found.end(), number(found["o"], found["ok"]))
-    for pattern, kind in ((_OUT, "output_tokens"), (_IN, "prompt_tokens"), (_CONTEXT, "context"), (_AT_K, "context")):
+    for pattern, kind in _LENGTHS:
         for found in pattern.finditer(text):
             key = next((name for name in ("n", "n2", "n3") if found.groupdict().get(name)), "n")
             if _CAPACITY.search(text[max(0, found.start() - 60) : found.start()]):
@@ -223,8 +299,11 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
             what = (found.groupdict().get("what") or "").lower()
             if what.startswith(("prompt", "input", "prefix")) and not (found["k"] or found["tok"]):
                 continue
-            kilo = found.groupdict().get("k" + key[1:]) if kind != "output_tokens" else None
-            start = found.start() if kind != "context" or pattern is not _AT_K else found.start("n")
+            plural = what in ("prompts", "inputs") and not found["tok"] and found["join"] != "-"
+            if plural and _MANY.search(text[max(0, found.start() - 32) : found.start()]):
+                continue
+            kilo = found.groupdict().get("k" + key[1:])
+            start = found.start("n") if pattern in (_AT_K, _LONG, _LONG_K) else found.start()
             add(kind, start, found.end(), number(found[key], kilo))
     return out
 
@@ -253,9 +332,12 @@ def _worded(text: str) -> list[Condition]:
             r"\bwithout (?:the |a |any )?$", text[max(0, found.start() - 14) : found.start()], re.IGNORECASE
         ):
             out.append(Condition("route", found.start(), found.end(), "gateway"))
+    order = [(found.start(), found.end()) for found in _ORDER.finditer(text)]
     for kind in ("before", "after"):
         for found in lexicon.cue(f"side.{kind}").finditer(text):
             if re.match(r"\s?~?\d", text[found.end() : found.end() + 3]):
+                continue
+            if any(start <= found.start() < stop for start, stop in order):
                 continue
             out.append(Condition("side", found.start(), found.end(), kind))
     for found in lexicon.cue("reference").finditer(text):
@@ -290,15 +372,22 @@ def feature_marks(text: str) -> list[Condition]:
         name = canon[int(key[1:])]
         if _WITHOUT.search(before) or _OFF_BEHIND.match(after):
             out.append(Condition("feature", found.start(), found.end(), name, on=False))
-        elif _WITH.search(before) or _ON_BEHIND.match(after):
+        elif _WITH.search(before) or _ON_BEHIND.match(after) or _heads(text, found):
             out.append(Condition("feature", found.start(), found.end(), name, on=True))
     if out:
         for found in _PRONOUN.finditer(text):
-            out.append(Condition("feature", found.start(), found.end(), out[0].name, on=bool(found["on"])))
+            out.append(
+                Condition("feature", found.start(), found.end(), out[0].name, on=bool(found["on"] or found["zh"]))
+            )
     base = _BASELINE.match(text)
     if base:
         out.append(Condition("baseline", base.start(), base.end(), "baseline"))
     return out
+
+
+def _heads(text: str, found: re.Match[str]) -> bool:
+    """``guided_json: ~70 tok/s``: a line named after a feature is the run with it."""
+    return not text[: found.start()].strip(" -*`_") and bool(re.match(r"[`*_]{0,3}\s?[:：].*\d", text[found.end() :]))
 
 
 def feature_of(text: str) -> str:

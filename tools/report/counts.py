@@ -9,7 +9,7 @@ from tools.contract import Reading, Source
 
 _EN = re.compile(
     r"(?<![\w.:,/=-])(?P<n>\d{1,6})\+?\s+(?:(?:more|other)\s+)?(?:(?:requests?|reqs?|sequences?|seqs?)\s+)?(?:(?:are|were|is|sit|in|still)\s+)*"
-    r"(?:(?P<waiting>waiting|queued|pending|in queue)|(?P<running>running|in flight))\b(?!\s*(?:[:=]|instances?|replicas?|seconds?|min))",
+    r"(?:(?P<waiting>waiting|queued|pending|in queue)|(?P<running>running))\b(?!\s*(?:[:=]|instances?|replicas?|seconds?|min))",
     re.I,
 )
 _ZH = re.compile(

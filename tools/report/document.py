@@ -19,13 +19,17 @@ _PROSE = ("heading", "text", "item", "quote")
 
 
 class Document(Struct):
-    """``ratios`` pair a stated change with the sentence it stands in; ``table_ratios`` are relative cells (−8 %)."""
+    """``ratios`` pair a stated change with the sentence it stands in; ``table_ratios`` are relative cells (−8 %).
+
+    ``listed`` are the lines of name/value tables: what the set-up is, said without a sentence.
+    """
 
     part: Part
     parsed: list[Parsed] = field(default_factory=list)
     found: list[Observation] = field(default_factory=list)
     ratios: list[tuple[Ratio, Parsed]] = field(default_factory=list)
     table_ratios: list[Observation] = field(default_factory=list)
+    listed: list[Parsed] = field(default_factory=list)
     nested: list[Part] = field(default_factory=list)
     lines: list[tuple[int, str]] = field(default_factory=list)
     changed: list[tuple[int, str]] = field(default_factory=list)
@@ -58,9 +62,7 @@ def take_apart(part: Part) -> Document:
             continue
         doc.lines.extend((line.no, line.text) for line in block.lines)
         if block.kind == "table":
-            found, ratios = tables.read(block, tables.caption(recent[-2:]), f"table{number}")
-            doc.found.extend(_operations(found))
-            doc.table_ratios.extend(ratios)
+            _table(doc, block, recent[-2:], number)
             continue
         if block.kind == "diff":
             doc.changed.extend((line.no, line.text) for line in block.lines)
@@ -71,6 +73,20 @@ def take_apart(part: Part) -> Document:
                 recent.append(sentence.text)
                 _sentence(doc, observe.parse(sentence), scope)
     return doc
+
+
+def _table(doc: Document, block: blocks.Block, before: list[str], number: int) -> None:
+    group = f"table{number}"
+    told, listed = tables.read(block, tables.caption(before), group)
+    for line, at, text, marks in told.spoken:
+        parsed = observe.parse(spans.Sentence(text, [(0, line.no, at)], {line.no: line.text}, "item", number))
+        for seen in observe.read(parsed, Scope()):
+            seen.conditions = {**marks, **seen.conditions}
+            seen.group = group
+            told.found.append(seen)
+    doc.found.extend(_operations(told.found))
+    doc.table_ratios.extend(told.ratios)
+    doc.listed.extend(observe.parse(item) for item in listed)
 
 
 def _operations(found: list[Observation]) -> list[Observation]:

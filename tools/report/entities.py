@@ -14,7 +14,9 @@ _COUNT = (
     r"(?:(?P<count>\d{1,4}|one|two|both|dual|three|four|quad|five|six|seven|eight|sixteen|single|单|一|双|两|二|三|四|八|a|an)"
     r"\s?(?:x|X|×|\*|张|块|卡|个)?[\s-]?(?:of the |of |NVIDIA |Nvidia |AMD |Instinct |Tesla |GeForce |identical |new |rented )*)?"
 )
-_AFTER = r"(?P<mem>[\s-]?\(?(?P<gib>\d{2,3})\s?(?:GB|GiB|G)\b\)?)?(?:\s?(?:[x×*]|\(x?)\s?(?P<times>\d{1,3})\b\)?)?"
+_AFTER = (
+    r"(?P<mem>[\s-]?\(?(?P<gib>\d{2,3})\s?(?:GB|GiB|G)\b(?!\s?/)\)?)?(?:\s?(?:[x×*]|\(x?)\s?(?P<times>\d{1,3})\b\)?)?"
+)
 _SIZE = r"(?:\d{1,4}x)?\d{1,4}(?:\.\d{1,2})?[Bb](?:-A\d{1,3}(?:\.\d)?[Bb])?"
 _HF = re.compile(r"(?<![\w/.])(?P<org>[A-Za-z][\w.-]{1,40})/(?P<repo>[A-Za-z][\w.-]*\d[\w.-]*)(?![\w/])")
 _PARAMS = re.compile(
@@ -26,7 +28,7 @@ _QUANT = re.compile(
 _DTYPE = re.compile(r"(?<![A-Za-z0-9])(?:bf16|bfloat16|fp16|float16|fp32|float32)(?![A-Za-z0-9])", re.IGNORECASE)
 _PATHS = re.compile(
     r"https?://\S+|(?<![\w])/(?:[\w.@-]+/)+[\w.@-]*|\b[0-9a-f]{7,40}\b(?=.*[a-f])|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[0-9a-fA-F]{2,4}:[0-9a-fA-F]{2}[.:]\d{1,2}(?:\.\d)?\b"
-    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?\S*)?|\b\d\d?:\d\d(?::\d\d(?:\.\d+)?)?\b|#\d+\b|\b(?:sm|SM|gfx|cu|rank|stage|port|Xid|XID|xid|PR|pr|issue|node|GPU|gpu|page|step|step-)[ _]?#?\d+[a-z]?\b"
+    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?\S*)?|\b\d\d?:\d\d(?::\d\d(?:\.\d+)?)?\b|#\d+\b|\b(?:sm|SM|gfx|cu|rank|stage|port|Xid|XID|xid|PR|pr|issue|node|GPU|gpu|page|step|step-)[ _]?#?\d+[a-z]?\b(?!(?:\.\d+)?(?:\s?[-–]\s?\d+)?\s?%)"
     r"|\b[pP]\d{2}(?:\.\d+)?\b|\b[PV]\d\b|\b(?:FP|INT|BF|fp|int|bf)\d{1,2}\b|\bW\dA\d{1,2}\b|\bGen ?\d\b|\bgen ?\d\b|\bPCIe ?\d(?:\.\d)?(?: ?x\d+)?\b|\bNVLink ?\d\b|(?<![\d.])\bx\d{1,2}\b"
 )
 
@@ -82,6 +84,10 @@ def _package_pattern() -> re.Pattern[str]:
 
 
 _BARE_VERSION = re.compile(rf"(?<![\w./=-])(?:{VERSION})(?![\w]*[/%])(?!\.\d)(?!\w)")
+# A host address; releases of four parts begin with 0.
+_ADDRESS = re.compile(r"[1-9]\d{0,2}(?:\.\d{1,3}){3}")
+# The value of a command line option is no release.
+_FLAG = re.compile(r"(?:^|\s|`)--?(?!\w*(?:version|tag|image|release))[a-z][\w-]*[= ]$")
 _STRONG = re.compile(r"^v\d|^\d+\.\d+\.(?:\d|x|\*)|\.(?:post|rc|dev)\d", re.IGNORECASE)
 _CONTEXT = re.compile(
     r"(?:version|release|image|tag|build|upgrad\w*|downgrad\w*|updat\w*|bump\w*|mov\w+|went|back|main|from|to|in|on|with|at|of|since|until|before|after|than|between|and|vs\.?|->|→|~|use[ds]?|"
@@ -158,6 +164,11 @@ def _is_count(text: str, match: re.Match[str]) -> bool:
     )
 
 
+# "4x B300 nodes": the count is of the hosts, each with GPUs of its own.
+_HOSTS = re.compile(r"[\s-]?(?:nodes|boxes|hosts|servers|machines|instances|clusters)\b", re.IGNORECASE)
+_ONE_A_HOST = ("GB10", "GH200", "Thor", "Orin", "Strix Halo")
+
+
 def _gpus(text: str) -> list[Entity]:
     pattern, canon, bare = _gpu_pattern()
     out = []
@@ -181,7 +192,8 @@ def _gpus(text: str) -> list[Entity]:
         start = match.start()
         if match["count"] and match["count"].lower() in ("a", "an", "one", "一"):
             number = 1.0
-        if number is not None and number > 1024:
+        hosts = number is not None and number > 1 and name not in _ONE_A_HOST and _HOSTS.match(text, match.end())
+        if number is not None and (number > 1024 or hosts):
             number = None
         out.append(
             Entity("gpu", start, match.end(), name.strip(), number, float(match["gib"]) if match["gib"] else None)
@@ -219,11 +231,15 @@ def _number(word: str | None) -> float | None:
 def _model_pattern() -> re.Pattern[str]:
     body = "|".join(sorted(lexicon.names().models, key=len, reverse=True))
     return re.compile(
-        rf"(?<![A-Za-z0-9_/.-])(?:{body})[A-Za-z]{{0,12}}[-_ ]?(?:[Vv]?\d{{1,3}}(?:\.\d{{1,2}})?)?"
-        rf"(?:[-_ ](?:{_SIZE}|A\d{{1,3}}[Bb]|[A-Za-z][\w.]*\d[\w.]*|Instruct|Chat|Base|Coder|Next|Lite|Flash|Small|Large|Medium|Mini|Nano|"
+        rf"(?<![A-Za-z0-9_/.-])(?:{body})[A-Za-z]{{0,12}}[-_ ]?(?:[Vv]?\d{{1,3}}(?:\.\d{{1,2}})?(?:vl|omni)?)?"
+        rf"(?:[-_ ](?:{_SIZE}|Qwen|Llama|A\d{{1,3}}[Bb]|[A-Za-z][\w.]*\d[\w.]*|Instruct|Chat|Base|Coder|Next|Lite|Flash|Small|Large|Medium|Mini|Nano|"
         rf"Scout|Maverick|VL|Omni|Thinking|Distill|Pro|Air|it|IT|AWQ|GPTQ|FP8|NVFP4|INT4|INT8|Int4|Int8|bf16|v\d(?:\.\d)?|R1|V\d(?:\.\d)?|\d{{4}}))*(?![A-Za-z0-9])",
         re.IGNORECASE,
     )
+
+
+# Everyday words that are also names of models: "step 12", "seed 3" count something.
+_COUNTED = re.compile(r"(?:step|seed|command|ring|opt|solar|bloom|yi|ling) ?\d+")
 
 
 def _models(text: str) -> list[Entity]:
@@ -237,7 +253,7 @@ def _models(text: str) -> list[Entity]:
         body = match[0].rstrip(" -_.")
         if not re.search(r"\d", body) and not re.search(r"[-_]", body):
             continue
-        if body[0].islower() and not re.search(r"\d", body):
+        if body[0].islower() and (not re.search(r"\d", body) or _COUNTED.fullmatch(body)):
             continue
         if any(item.start < match.end() and match.start() < item.stop for item in out):
             continue
@@ -264,6 +280,8 @@ def _versions(text: str, free: object) -> list[Entity]:
         for hit in _engine_pattern().finditer(before):
             named = hit
         after = text[match.end() : match.end() + 12]
+        if _ADDRESS.fullmatch(body) or _FLAG.search(before):
+            continue
         if re.match(
             r"\s?(?:ms|us|µs|s\b|sec|min|h\b|%|x\b|×|tok|req|GB|MB|TB|GiB|MiB|Gb|W\b|MHz|GHz|C\b|T\b|t/s|tps|TPS|it/s|fold|times|倍|秒|毫秒|B\b)",
             after,
@@ -311,7 +329,7 @@ def _versions(text: str, free: object) -> list[Entity]:
 def _setting_pattern() -> re.Pattern[str]:
     parts = [f"(?P<s{index}>{'|'.join(item.words)})" for index, item in enumerate(lexicon.names().settings)]
     return re.compile(
-        rf"(?<![A-Za-z0-9_])(?:--?)?(?:{'|'.join(parts)})(?:\s?(?:=|:|to|of|is|was|at|set to)\s?|\s?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?P<k>[kK]\b)?(?![\w.]*[A-Za-z%])(?!\s?(?:ms|GB))",
+        rf"(?<![A-Za-z0-9_])(?:--?)?(?:{'|'.join(parts)})`?(?:\s?(?:=|:|to|of|is|was|at|set to|comes? (?:out|up) (?:at|with)|resolves? to)\s?|\s?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?P<k>[kK]\b)?(?![\w.]*[A-Za-z%])(?!\s?(?:ms|GB))",
         re.IGNORECASE,
     )
 

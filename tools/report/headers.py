@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from msgspec import Struct, field
 
+from knowledge.loader import ROOT, read_yaml
 from tools.report import conditions, entities, lexicon, metrics, quantities
 from tools.report.conditions import Condition
 from tools.report.metrics import Mention
@@ -15,6 +17,8 @@ _UNIT = re.compile(
 )
 
 
+# A single capital behind a word ("engine C") is a name; it is a unit only behind a metric it can be of.
+_LETTER_UNIT = ("W", "w", "C", "c")
 _OTHERS = re.compile(
     r"^\W*(?:theirs?|others?|published|readme|official|expected|reference|target|vendor|datasheet|claimed|别人|官方|预期)\b",
     re.IGNORECASE,
@@ -79,9 +83,27 @@ _KINDS: tuple[tuple[str, str], ...] = (
 _KIND = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS]
 
 
-CLOCK = re.compile(r"^(?:\d{4}-\d\d-\d\d[ T])?(\d{1,2}):(\d\d)(?::(\d\d))?$")
-
-
+_RELEASE = re.compile(
+    r"\b(?:previous|old|older|last|prior|earlier|former|this|new|newer|current|latest|present)"
+    r" (?:engine |vllm |sglang )?(?:release|version|build|image|wheel|nightly)\b",
+    re.IGNORECASE,
+)
+_ONE_STREAM = re.compile(r"\b(?:single|one|per|each|every|an?|\d+)[- ]streams?\b", re.IGNORECASE)
+# ``prefill`` and ``decode`` name a phase, with "tokens" or "batches" a count; they are a rate only where a unit says so.
+_PHASE = re.compile(
+    r"^(?:prefill|prompt|input|output|decod(?:e|ing)|generat(?:ion|ed))(?:[ _-]tok(?:en)?s?)?$", re.IGNORECASE
+)
+_COUNTED = re.compile(
+    r"^[\s-]?(?:batch(?:es)?|steps?|requests?|chunks?|calls?|nodes?|workers?|layout)\b", re.IGNORECASE
+)
+_PHASE_TIME = (
+    ("prefill", "prefill_time"),
+    ("queue", "queue_time"),
+    ("transfer", "transfer_time"),
+    ("step", "step_time"),
+)
+# A yield (``tok/s per W``) is none of the quantities it is made of.
+_YIELD = re.compile(r"\bper (?:w(?:att)?|joule|kwh|dollar|\$)(?![a-z])", re.IGNORECASE)
 SIZE = re.compile(r"^[x×]?\s?(\d[\d,]*(?:\.\d+)?)\s?([kKM])?[xX×]?$")
 
 
@@ -91,7 +113,10 @@ _LOADED = re.compile(
 
 
 class Head(Struct):
-    """What a column or row label says: a metric, conditions, or a kind whose value stands in each cell."""
+    """What a column or row label says: a metric, conditions, or a kind whose value stands in each cell.
+
+    ``phase``: only a phase of the work is named, which is a rate where the unit says so.
+    """
 
     text: str
     mention: Mention | None = None
@@ -99,6 +124,7 @@ class Head(Struct):
     unit: tuple[str, float] | None = None
     marks: list[Condition] = field(default_factory=list)
     relative: bool = False
+    phase: bool = False
 
 
 def head(text: str) -> Head:
@@ -113,26 +139,20 @@ def head(text: str) -> Head:
         return item
     spaced = clean.replace("_", " ")
     item = Head(clean)
-    unit = _UNIT.search(clean) or _UNIT.search(spaced)
+    if _YIELD.search(spaced):
+        return item
+    unit = _unit(clean) or _unit(spaced)
     if unit:
         item.unit = unit_of(unit["u"])
     item.relative = bool(
         re.search(
-            r"\brelative\b|\bvs\.?\b|\bchange\b|\bdelta\b|Δ|against|compared|diff(?:erence)?\b|变化",
+            r"\brelative\b|\bvs\.?(?:\s|$)|\bchange\b|\bdelta\b|Δ|against|compared|diff(?:erence)?\b|变化",
             clean,
             re.IGNORECASE,
         )
     )
-    for kind, pattern in _KIND:
-        if (
-            pattern.match(spaced)
-            and not (item.unit and item.unit[0] in ("tokens_per_s", "requests_per_s"))
-            and not re.search(r"latency|throughput|usage|rate", spaced, re.I)
-        ):
-            if kind == "uptime" and metrics_of(clean) is not None:
-                continue
-            item.kind = kind
-            break
+    found = metrics_of(clean) if item.unit or len(clean.split()) <= 6 else None
+    item.kind = _kind(clean, spaced, item.unit, found)
     if re.fullmatch(rf"(?:{'|'.join(lexicon.names().packages)})(?: version)?", spaced, re.IGNORECASE) and not item.kind:
         item.kind = "package"
     elif _SUM.search(spaced) and not item.kind and item.unit and item.unit[0] == "tokens_per_s":
@@ -142,12 +162,77 @@ def head(text: str) -> Head:
     if any(mark.kind == item.kind and mark.number is not None for mark in item.marks):
         item.kind = ""
     if not item.kind or item.kind == "uptime":
-        found = metrics_of(clean) if item.unit or len(clean.split()) <= 6 else None
-        if found is not None:
-            item.mention, item.kind = found, ""
+        timed = _timed(spaced, item.unit, found)
+        item.phase = found is not None and _phase(clean, item.unit, found)
+        if timed or (found is not None and not (item.phase and _counted(clean, found))):
+            item.mention, item.kind = timed or found, ""
         elif item.unit and item.unit[0] in metrics.DEFAULTS and not item.kind:
             item.mention = Mention(metrics.DEFAULTS[item.unit[0]], 0, 0)
     return item
+
+
+def _unit(text: str) -> re.Match[str] | None:
+    found = _UNIT.search(text)
+    if found is None or found["u"] not in _LETTER_UNIT or text[found.start("u") - 1 : found.start("u")].strip():
+        return found
+    named = metrics_of(text[: found.start("u")])
+    return found if named is not None and metrics.fits(named.metric, unit_of(found["u"])[0]) else None
+
+
+def _kind(clean: str, spaced: str, unit: tuple[str, float] | None, found: Mention | None) -> str:
+    """The kind of condition whose value stands in each cell; a metric named behind the word for it comes first."""
+    if setting_of(clean):
+        return "setting"
+    timed = unit is not None and unit[0] in ("seconds", "tokens_per_s", "requests_per_s")
+    if re.search(r"latency|throughput|usage|rate", spaced, re.IGNORECASE):
+        return ""
+    for kind, pattern in _KIND:
+        hit = pattern.match(spaced)
+        if hit is None or (timed and kind != "uptime"):
+            continue
+        if found is not None and (kind == "uptime" or found.stop > hit.end()):
+            continue
+        return kind
+    return ""
+
+
+def _phase(text: str, unit: tuple[str, float] | None, found: Mention) -> bool:
+    """Whether only a phase of the work is named (``decode``, ``prefill tokens``), which is no rate without a unit."""
+    rate = found.metric in ("prompt_tps", "generation_tps")
+    return rate and unit is None and bool(_PHASE.match(text[found.start : found.stop].strip()))
+
+
+def _counted(text: str, found: Mention) -> bool:
+    """``prefill batches``, ``output tokens``: how many there were."""
+    return "tok" in text[found.start : found.stop].lower() or bool(_COUNTED.match(text[found.stop :]))
+
+
+def _timed(spaced: str, unit: tuple[str, float] | None, found: Mention | None) -> Mention | None:
+    """``prefill p50 s``, ``queue (ms)``: the time of a phase."""
+    if unit is None or unit[0] != "seconds" or (found is not None and metrics.fits(found.metric, "seconds")):
+        return None
+    metric = next((metric for word, metric in _PHASE_TIME if re.match(rf"{word}\b", spaced, re.IGNORECASE)), "")
+    return Mention(metric, 0, 0, metrics.stat_near(spaced, 0, len(spaced))) if metric else None
+
+
+@lru_cache(maxsize=1)
+def _flags() -> dict[str, str]:
+    """Flag of an engine, with spaces between its words → the name shared by the engines."""
+    out: dict[str, str] = {}
+    for engine in ("vllm", "sglang"):
+        for flag in read_yaml(ROOT / "config" / f"{engine}_flags.yaml")["flags"]:
+            if "-" in flag["name"]:
+                out[flag["name"].replace("-", " ")] = str(flag.get("fact") or flag["name"]).removeprefix("config.")
+    return out
+
+
+def setting_of(text: str) -> str:
+    """The setting a header is the name of (``--max-num-seqs``, ``max_num_seqs``); empty when it is none."""
+    spaced = re.sub(r"[-_\s]+", " ", text.strip("` -")).lower()
+    known = _flags().get(spaced, "")
+    if not known and re.match(r"--[a-z][\w-]+$", text.strip("` ")):
+        known = text.strip("` -").replace("-", "_")
+    return known
 
 
 def unit_of(word: str) -> tuple[str, float]:
@@ -188,7 +273,12 @@ def marks_of(text: str) -> list[Condition]:
     size = SIZE.match(text.strip())
     if not marks and re.match(r"^x\d+$", text.strip(), re.IGNORECASE) and size:
         marks.append(Condition("concurrency", 0, len(text), text, float(size[1].replace(",", ""))))
-    feature = conditions.feature_of(text)
+    release = _RELEASE.search(text)
+    if release and not any(mark.kind == "version" for mark in marks):
+        marks = [mark for mark in marks if mark.kind != "side"]
+        marks.append(Condition("version", release.start(), release.end(), release[0].lower()))
+    choice = any(pattern.fullmatch(text.strip().lower()) for _, pattern in lexicon.alternatives())
+    feature = "" if choice else conditions.feature_of(_ONE_STREAM.sub(" ", text))
     if feature and not any(mark.kind == "feature" for mark in marks):
         off = re.search(r"\b(?:no|off|without|w/o|disabled?|none|baseline)\b|关闭|无", text, re.IGNORECASE)
         marks.append(Condition("feature", 0, len(text), feature, on=not off))
@@ -199,35 +289,3 @@ def marks_of(text: str) -> list[Condition]:
     ) and not any(mark.kind in ("feature", "side", "baseline") for mark in marks):
         marks.append(Condition("baseline", 0, len(text), text))
     return marks
-
-
-def clock_heads(heads: list[Head]) -> None:
-    """Columns named by clock times are a time axis."""
-    clocks = [CLOCK.match(item.text) for item in heads[1:]]
-    if len(clocks) >= 2 and all(clocks):
-        base: float | None = None
-        for item, clock in zip(heads[1:], clocks, strict=True):
-            assert clock is not None
-            seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3] or 0)
-            base = seconds if base is None else base
-            item.kind, item.mention = "", None
-            item.marks = [Condition("uptime", 0, len(item.text), item.text, float(seconds - base))]
-
-
-def repeated(heads: list[Head]) -> None:
-    """Columns with the same metric are told apart by their headers; a bare repeat belongs to the marked column before it."""
-    texts = [item.text.lower() for item in heads]
-    by_metric: dict[str, list[Head]] = {}
-    marked: list[Condition] = []
-    for item in heads:
-        if item.marks and item.mention:
-            marked = item.marks
-        elif item.mention and texts.count(item.text.lower()) > 1 and marked:
-            item.marks = list(marked)
-        if item.mention and not item.kind:
-            by_metric.setdefault(item.mention.metric + item.mention.stat, []).append(item)
-    for same in by_metric.values():
-        if len(same) > 1:
-            for item in same:
-                if not item.marks and texts.count(item.text.lower()) == 1:
-                    item.marks = [Condition("variant", 0, len(item.text), item.text)]

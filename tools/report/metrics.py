@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 from msgspec import Struct
 
 from tools.report import lexicon
@@ -14,7 +15,7 @@ STATS: tuple[tuple[str, str], ...] = (
     ("p95", r"\bp95\b|95th|tp95"),
     ("p90", r"\bp90\b|90th|tp90"),
     ("p50", r"\bp50\b|\bmedian\b|50th|中位"),
-    ("max", r"\bmax(?:imum)?\b|\bpeaks?\b|\bworst\b|最大|峰值|最高"),
+    ("max", r"\bmax(?:imum)?\b|\bpeaks?\b|\bworst\b|\bslowest\b|最大|峰值|最高|最慢"),
     ("min", r"\bmin(?:imum)?\b|\bbest\b|最小|最低"),
     ("mean", r"\bmean\b|\bavg\b|\baverage[ds]?\b|平均"),
 )
@@ -30,7 +31,7 @@ _UNIT_DIM = {
     "µs": ("seconds", 1e-6),
 }
 _BEHIND = re.compile(
-    r"^\s?(?:of |in |mean |average |avg |median |p\d\d |more |extra |additional |lower |higher |the |for |as |a |\(|max |peak |total )*$",
+    r"^\s?(?:is |of |in |mean |average |avg |median |p\d\d |more |extra |additional |lower |higher |the |for |as |a |\(|max |peak |total )*$",
     re.IGNORECASE,
 )
 DEFAULTS = {
@@ -94,6 +95,8 @@ def stat_near(text: str, start: int, stop: int, inside: bool = True) -> str:
     found: re.Match[str] | None = None
     for hit in _STAT.finditer(text, max(0, start - 12), stop if inside else start):
         found = hit
+    if found is None and re.match(r"\s?(?:requests?\s|tokens?\s)?on average\b", text[stop : stop + 24], re.IGNORECASE):
+        return "mean"
     if found is None:
         found = _STAT.search(text, stop, min(len(text), stop + 8))
         if (
@@ -136,6 +139,10 @@ def resolve(metric_id: str, dim: str) -> str:
     return metric_id
 
 
+# Shares that people also write as a bare number between 0 and 1.
+_SHARES = ("kv_usage", "prefix_hit_rate", "acceptance_rate")
+
+
 _WORK = re.compile(
     r"\b(?:benchmarks?|runs?|jobs?|batch(?:es)?|corpus|(?:work)?load|drain\w*|build|requests|prompts|questions|tests?|sweep|pass(?:es)?|procedure|processing|evaluation|eval|dataset|documents)\b|压测|任务|批量",
     re.IGNORECASE,
@@ -144,22 +151,122 @@ _WORK = re.compile(
 
 def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity]) -> Mention | None:
     """The metric a figure belongs to, ``None`` when nothing says so. ``taken`` are figures already assigned."""
+    if _rating(text, item):
+        return None
     mention = _choose(text, item, found, taken)
-    if (
-        mention is not None
-        and mention.metric == "takes"
-        and _WORK.search(text[max(0, mention.start - 80) : mention.start])
-    ):
-        return Mention("duration", mention.start, mention.stop, mention.stat, mention.unit, mention.stats)
+    if mention is None:
+        return None
+    if mention.metric == "takes":
+        owner = _owner(text, item, mention, found)
+        if owner is not None:
+            return owner
+        if _WORK.search(text[max(0, mention.start - 80) : mention.start]):
+            return msgspec.structs.replace(mention, metric="duration")
+    elif mention.metric in ("requests_per_s", "throughput") and item.dim == "requests_per_s":
+        if _asked(text, item, found):
+            return msgspec.structs.replace(mention, metric="request_rate")
+    elif mention.metric in ("gpu_memory", "host_memory") and item.dim == "fraction":
+        if _OF_LIMIT.match(text, item.stop):
+            return None
+    elif mention.metric == "accuracy" and item.dim != "fraction" and item.value > 100:
+        return None
+    elif mention.metric in _SHARES and item.dim == "plain" and mention.unit is None:
+        if item.value > 1:
+            return msgspec.structs.replace(mention, metric="acceptance_length")
+        return msgspec.structs.replace(mention, unit=("fraction", 1.0))
     return mention
+
+
+# A share of what a container may use is no memory in use on the GPU.
+_OF_LIMIT = re.compile(r"\s?of (?:the |its )?(?:\w+ )?(?:limit|request|quota)\b", re.IGNORECASE)
+_CARD_HOLDS = re.compile(
+    r"\b(?:gpus?|cards?|nvidia-smi)\b[^.;,]{0,24}\b(?:shows?|says|reports|needs?|takes?|uses?|holds?|fills?)\s(?:about |around |only )?$",
+    re.IGNORECASE,
+)
+_PHRASES = r"(?:\s(?:from|to|of|for|on|in|per|with|at)(?:\s(?:a|an|the|each|one|this|our))?\s[\w-]+){0,3}"
+_SUBJECT = re.compile(
+    _PHRASES + r"\s(?:now\s|still\s|often\s|usually\s|then\s|itself\s|alone\s|already\s|only\s|always\s)?",
+    re.IGNORECASE,
+)
+
+
+def _owner(text: str, item: Quantity, takes: Mention, found: list[Mention]) -> Mention | None:
+    """What "takes 4 s" is said of: its subject in front, or the moment behind ("takes 4 s until the first token")."""
+    for other in reversed(found):
+        if other.metric == "takes" or not fits(other.metric, item.dim):
+            continue
+        if other.stop <= takes.start and _SUBJECT.fullmatch(text, other.stop, takes.start):
+            return other
+        if other.start >= item.stop and text[item.stop : other.start].isspace():
+            return other
+    return None
+
+
+_RATED = re.compile(r"\s?(?:psu|power suppl\w+|supply|adapter|ups|tdp|rated|rating|circuit|breaker)\b", re.IGNORECASE)
+_NOT_IN_FORCE = re.compile(
+    r"\b(?:default|max(?:imum)?|min(?:imum)?)(?: limit)?\s?(?:=|:|is|of|was)?\s?$", re.IGNORECASE
+)
+_HOST_CLOCK = re.compile(
+    r"\b(?:cpus?|xeon|epyc|ryzen|threadripper|core i\d|i[3579]-\d+\w*)\b[^;,]{0,40}$", re.IGNORECASE
+)
+_MEMORY_SPEED = re.compile(
+    r"(?:\b(?:unified|hbm\d?e?|dram|vram|memory|swap|disk|nvme|ssd|storage)\b[^;,.:]{0,24},?\s?|\u00b7\s?\(?(?:about |~)?)$",
+    re.IGNORECASE,
+)
+
+
+def _rating(text: str, item: Quantity) -> bool:
+    """A figure of the equipment, not a reading of the GPU: a power supply, a default limit, a CPU clock, a memory's speed."""
+    before = text[max(0, item.start - 64) : item.start]
+    if item.dim == "watts":
+        limit = re.search(r"\blimit\b", before, re.IGNORECASE) and _NOT_IN_FORCE.search(before)
+        return bool(limit or _RATED.match(text, item.stop))
+    if item.dim == "hertz":
+        return bool(_HOST_CLOCK.search(before))
+    if item.dim == "bytes_per_s":
+        return bool(_MEMORY_SPEED.search(before) and not re.search(r"bandwidth|带宽|\bmbu\b", before, re.IGNORECASE))
+    return False
+
+
+_ASKED = re.compile(
+    r"\b(?:offer(?:ed|s|ing)?|ask(?:ed|s|ing)?|request(?:ed)? rate|request-rate|arriv\w+|inject\w*|send(?:s|ing)?|sent|submit\w*|fir(?:e|ing)|"
+    r"constant(?! at)|steady(?! at)|fixed|poisson|incoming|target(?:ed)?|(?:^|the )load(?: is| of)?|take)\b[^.;,\d]{0,24}(?:\d[\d.]*\s?(?:to|and|-|–|,)\s?)?$|发送|到达率|请求速率",
+    re.IGNORECASE,
+)
+_ASKED_BEHIND = re.compile(
+    r"\s?(?:offered|asked|arriv\w+|requested|incoming|of (?:load|traffic)|load\b)", re.IGNORECASE
+)
+_SERVED = re.compile(r"(?:throughput|serv\w+|complet\w+|finish\w*|achiev\w+|吞吐|完成)[^.;,]{0,32}$", re.IGNORECASE)
+# "no difference between 100 and 1000 rps": the loads that were tried.
+_TRIED = re.compile(
+    r"\b(?:differ\w*|same|flat|every|any)\b[^.;,]{0,24}\b(?:between|from)\s[\d.]+\s?(?:to|and|-)\s?$", re.IGNORECASE
+)
+_AT_RATE = re.compile(r"(?P<verb>\b\w+\s)?\bat\s(?:about |around |a |~)?$", re.IGNORECASE)
+_REACHES = re.compile(
+    r"throughput|through|runs?|stays?|stuck|sits?|peaks?|out|saturat\w+|flat|level\w*|caps?|capped|plateaus?|is|are|finish\w*|complet\w+|serv\w+",
+    re.IGNORECASE,
+)
+
+
+def _asked(text: str, item: Quantity, found: list[Mention]) -> bool:
+    """A rate of requests that was sent or set, not one that was served."""
+    before = text[max(0, item.start - 64) : item.start]
+    asked, served = _ASKED.search(before), _SERVED.search(before)
+    if asked and (served is None or served.start() < asked.start()):
+        return True
+    if served is None and (_TRIED.search(before) or _ASKED_BEHIND.match(text, item.stop)):
+        return True
+    at = _AT_RATE.search(before)
+    timed = any("seconds" in lexicon.metrics()[other.metric].dims for other in found)
+    return at is not None and timed and not (at["verb"] and _REACHES.fullmatch(at["verb"].strip()))
 
 
 def _choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity]) -> Mention | None:
     worded = _worded(text, item) or _cores(text, item)
     if worded:
-        return Mention(worded, item.start, item.stop)
+        return Mention(worded, item.start, item.stop, stat_near(text, item.start, item.stop))
     behind = [m for m in found if m.start >= item.stop and _BEHIND.match(text[item.stop : m.start])]
-    before = [m for m in found if m.stop <= item.start and _usable(m, item)]
+    before = [m for m in found if m.stop <= item.start and (_usable(m, item) or _counter(text, m, item))]
     near = before[-1] if before else None
     if behind and _usable(behind[0], item):
         follower = behind[0]
@@ -178,22 +285,52 @@ def _choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantit
         return Mention("prompt_tps", item.start, item.stop)
     if item.dim == "tokens_per_s" and item.per in ("user", "request", "stream", "client", "session"):
         return Mention("user_tps", item.start, item.stop)
+    if item.dim == "bytes" and _CARD_HOLDS.search(text[max(0, item.start - 60) : item.start]):
+        return Mention("gpu_memory", item.start, item.stop)
     default = DEFAULTS.get(item.dim)
     return Mention(default, item.start, item.stop) if default else None
 
 
 def _usable(mention: Mention, item: Quantity) -> bool:
-    if fits(mention.metric, item.dim):
+    if fits(mention.metric, item.dim) or _bare_share(mention, item):
         return True
     return item.dim == "plain" and mention.unit is not None and fits(mention.metric, mention.unit[0])
+
+
+def _counter(text: str, mention: Mention, item: Quantity) -> bool:
+    """``restart count 14``: the name says that it counts, so the number needs no noun."""
+    named = text[mention.start : mention.stop].lower().endswith((" count", "_count", "_total"))
+    return item.dim == "plain" and named and "count" in lexicon.metrics()[mention.metric].dims
+
+
+def _bare_share(mention: Mention, item: Quantity) -> bool:
+    """``KV use 0.4``, ``acceptance 2.53``: a decimal without a unit; above 1 an acceptance counts tokens."""
+    if item.dim != "plain" or mention.metric not in _SHARES or mention.unit is not None or item.kilo != 1.0:
+        return False
+    top = 20 if mention.metric == "acceptance_rate" else 1
+    return 0 <= item.value < top and item.raw != int(item.raw)
+
+
+_LISTED_STAT = r"(?:p\d\d|\u00b7{3,5}|median|mean|avg|average|max|min)\s"
+# "running: median 67, p95 96, max 103"
+_LISTED = re.compile(rf"[^.;:]{{0,80}}:\s?(?:{_LISTED_STAT}[\d.,]+\s?){{0,6}}{_LISTED_STAT}", re.IGNORECASE)
+# "prefill_time=\"99 ms\" kv_copy_time=\"4 s\"": the second figure has a key of its own.
+_OWN_KEY = re.compile(r"[\s,;{(](?:[A-Za-z]+[_.][\w.]*\s?=|\"[\w.]+\"\s?:)\s?[\"']?$")
+
+
+_CLIENT_GAP = re.compile(r"\bgaps? between (?:two |the )?(?:requests|calls|runs|turns|prompts)\b", re.IGNORECASE)
 
 
 def _blocked(text: str, mention: Mention, item: Quantity) -> bool:
     """A plain number far from its metric, or behind a sentence part that speaks of something else, is not its value."""
     between = text[mention.stop : item.start]
+    if _OWN_KEY.search(between[-80:]) or _CLIENT_GAP.search(between[-80:]):
+        return True
     if item.dim == "plain" and mention.unit is None:
+        if mention.metric in ("running", "waiting") and _LISTED.fullmatch(between):
+            return False
         return not re.fullmatch(
-            r"[\s:=~<>(]*(?:is|are|was|were|of|at|about|only|reads?|shows?|around|roughly|falls? to|drops? to|rises? to|from|[\s,])*[\s~]*(?:[\d.,\s/]|about|and|to)*",
+            r"[\s:=~<>(]*(?:is|are|was|were|has|have|holds?|of|at|about|only|exactly|between|(?:climb|rise|grow|go|jump|get)s? (?:up )?(?:to|past|above|beyond|over)|reads?|shows?|around|roughly|falls? to|drops? to|rises? to|from|[\s,])*[\s~]*(?:[\d.,\s/]|about|and|to)*",
             between,
             re.I,
         )
@@ -236,7 +373,16 @@ def _cores(text: str, item: Quantity) -> str:
     )
 
 
+_EVERY = re.compile(r"\s?(?:/|per\s|an?\s|each\s|every\s)\s?(?:s\b|sec|min|hour|h\b|day|week)", re.IGNORECASE)
+
+
 def _worded(text: str, item: Quantity) -> str:
+    if item.noun in ("preemptions", "timeouts", "restarts"):
+        return "" if _EVERY.match(text, item.stop) else item.noun
+    if item.dim == "seconds" and text[item.start : item.stop].lower().endswith("token"):
+        return "tpot"
+    if item.dim == "tokens" and item.noun.startswith("cached"):
+        return "cached_tokens"
     if item.dim != "tokens_per_s":
         return ""
     unit = re.sub(r"^[\d.,\s~<>+kK-]+", "", text[item.start : item.stop])

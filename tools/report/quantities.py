@@ -13,13 +13,18 @@ from tools.report import lexicon
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.#@])(?<![A-Za-z_][-/])(?<![A-Za-z0-9_][.:])(?P<sign>[-−+]?(?=[\d.]))?"
     r"(?P<num>\d{1,3}(?:[,，'\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-    r"(?P<plus>\+(?!\d))?(?P<mult>\s?(?:[kK](?=[-\s,.;:)/]|$|(?=tok)|[\u3400-\u9fff])|M(?=\s(?:tok|par)|\b(?![-\w]))|million\b|thousand\b|千|万|亿))?"
+    r"(?P<plus>\+(?!\d))?(?P<mult>\s?(?:[kK](?=[-\s,.;:)/]|$|(?=tok)|[\u3400-\u9fff])|M(?=\s(?:tok|par)|\b(?![-\w]))|million\b|thousand\b|千|万|亿))?(?P<odd>\s?多(?=\s?(?:秒|毫秒|分钟|小时|天|个|条|倍|张|块|台|token)))?"
 )
 _MULTIPLIER = {"k": 1e3, "m": 1e6, "million": 1e6, "thousand": 1e3, "千": 1e3, "万": 1e4, "亿": 1e8}
 _RANGE = re.compile(r"^\s?(?:-|–|—|~|～|to|至|到|\.\.\.?|or|and)\s?$", re.IGNORECASE)
 _ARROW = re.compile(r"^\s?(?:->|→|=>|➜|⇒|-->|——>|-＞)\s?$")
 _TO = re.compile(
     r"^\s?(?:to|down to|up to|升到|降到|掉到|涨到|变成|变为|到)\s?(?:about |around |only |just |roughly |~|约)?$",
+    re.IGNORECASE,
+)
+# Levels between two bounds; a difference between two levels is none.
+_BETWEEN = re.compile(
+    r"(?P<apart>\b(?:differ\w*|gaps?|ratio|factor|cho\w+|compar\w+)\s)?\bbetween\s(?:about |around |roughly |some |~)?$",
     re.IGNORECASE,
 )
 _FROM = re.compile(
@@ -56,6 +61,7 @@ class Quantity(Struct):
     per: str = ""
     signed: bool = False
     glued: bool = False
+    kilo: float = 1.0
 
 
 class Change(Struct, frozen=True):
@@ -77,7 +83,7 @@ def _unit_pattern() -> list[tuple[re.Pattern[str], str, str, float]]:
 
 
 _PER = re.compile(
-    r"^\s?(?:/|per\s|a\s|each\s|每\s?)\s?(gpu|card|user|request|stream|client|session|step|op(?:eration)?|token|iteration|layer|node|replica|卡|用户)\b",
+    r"^\s?(?:(?:median|mean|average|avg|p\d\d)\s)?(?:/|per\s|a\s|each\s|每\s?)\s?(gpu|card|user|request|stream|client|session|step|op(?:eration)?|token|iteration|layer|node|replica|卡|用户)\b",
     re.IGNORECASE,
 )
 
@@ -107,8 +113,8 @@ def _read(text: str, match: re.Match[str]) -> Quantity | None:
     if match["sign"] and match["sign"] in "-−":
         value = -value
     stop = match.end()
-    item = Quantity(match.start(), stop, value, "plain", raw=value, signed=bool(match["sign"]))
-    if match["plus"]:
+    item = Quantity(match.start(), stop, value, "plain", raw=value, signed=bool(match["sign"]), kilo=factor)
+    if match["plus"] or match["odd"]:
         item.cmp = ">"
     for pattern, dim, unit, scale in _unit_pattern():
         hit = pattern.match(text, stop)
@@ -124,17 +130,29 @@ def _read(text: str, match: re.Match[str]) -> Quantity | None:
         item.noun = text[stop : item.stop].strip(" -").lower()
     per = _PER.match(text[item.stop : item.stop + 24])
     if per:
-        item.per = {"card": "gpu", "卡": "gpu", "用户": "user", "operation": "op"}.get(per[1].lower(), per[1].lower())
+        # A time per token is a metric of its own, not a time counted per something.
+        own = per[1].lower() == "token" and item.dim == "seconds"
+        item.per = (
+            ""
+            if own
+            else {"card": "gpu", "卡": "gpu", "用户": "user", "operation": "op"}.get(per[1].lower(), per[1].lower())
+        )
         item.stop += per.end()
     _bounds(text, item)
     item.glued = text[item.stop : item.stop + 1] == "-" and text[item.stop + 1 : item.stop + 2].isalpha()
     return item
 
 
+_NO_NOUN = re.compile(r"(?:per|each|every|an?|in|on|at|and|or|to|for|with|from)\s", re.IGNORECASE)
+
+
 def _noun(text: str, item: Quantity) -> None:
     window = text[item.stop : item.stop + MAX_GAP]
     lead = re.match(r"\s?-?", window)
     offset = lead.end() if lead else 0
+    # "960 per card" counts no cards.
+    if _NO_NOUN.match(window, offset):
+        return
     hit = lexicon.noun_pattern().match(window, offset)
     if hit and hit.lastgroup:
         item.dim, item.noun = "count", hit.lastgroup
@@ -145,7 +163,17 @@ def _noun(text: str, item: Quantity) -> None:
 def _number_words() -> re.Pattern[str]:
     english = "|".join(sorted(lexicon.names().numbers, key=len, reverse=True))
     chinese = "|".join(sorted(lexicon.names().numbers_zh, key=len, reverse=True))
-    return re.compile(rf"\b(?P<en>{english})\b|(?P<zh>{chinese})(?=\s?[个张块台路卡条次倍])", re.IGNORECASE)
+    return re.compile(
+        rf"\b(?P<en>{english})\b|(?<![零一二三四五六七八九十百千万点第\d])(?P<zh>{chinese})(?P<odd>多)?(?=\s?(?:[个张块台路卡条次倍]|秒|分钟))",
+        re.IGNORECASE,
+    )
+
+
+_HALF = re.compile(
+    r"(?<!every )(?<!for )(?<!after )(?<!within )(?<!over )(?<!last )(?<!past )(?<!and )\bhalf an?\s(?P<unit>second|minute|hour)\b|半个?(?P<zh>秒|分|小时)",
+    re.IGNORECASE,
+)
+_HALVES = {"second": 0.5, "minute": 30.0, "hour": 1800.0, "秒": 0.5, "分": 30.0, "小时": 1800.0}
 
 
 def _words(text: str, found: list[Quantity]) -> list[Quantity]:
@@ -156,17 +184,23 @@ def _words(text: str, found: list[Quantity]) -> list[Quantity]:
             continue
         word = (match["en"] or match["zh"]).lower()
         value = lexicon.names().numbers.get(word) or lexicon.names().numbers_zh.get(word) or 0.0
-        item = Quantity(match.start(), match.end(), value, "plain", raw=value)
+        item = Quantity(match.start(), match.end(), value, "plain", raw=value, cmp=">" if match["odd"] else "")
         _noun(text, item)
         if item.dim == "plain":
             for pattern, dim, unit, scale in _unit_pattern():
                 hit = pattern.match(text, match.end())
-                if hit and dim in ("seconds", "factor", "tokens") and hit.end() - match.end() > 3:
+                long = hit is not None and hit.end() - match.end() > 3
+                if hit and dim in ("seconds", "factor", "tokens") and (long or (match["zh"] and dim == "seconds")):
                     item.dim, item.unit, item.value, item.stop = dim, unit, value * scale, hit.end()
                     break
         if item.dim != "plain":
             _bounds(text, item)
             out.append(item)
+    for match in _HALF.finditer(text):
+        value = _HALVES[(match["unit"] or match["zh"]).lower()]
+        item = Quantity(match.start(), match.end(), value, "seconds", "s", raw=value, approx=True)
+        _bounds(text, item)
+        out.append(item)
     return out
 
 
@@ -205,28 +239,27 @@ def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
             link = text[last.stop : item.start]
             words_link = _RANGE.match(link)
             tight = link.strip() in ("-", "–", "—", "~", "～", "至", "to", "到", "...", "..")
+            bounds = _BETWEEN.search(text[max(0, last.start - 32) : last.start])
+            between = link.strip() == "and" and item.dim != "count" and bounds is not None and not bounds["apart"]
             plain = last.dim == "plain" and last.noun == ""
-            same = last.dim == item.dim and last.dim != "plain" and tight
+            same = last.dim == item.dim and last.dim != "plain"
             if (
                 words_link
-                and tight
+                and (tight or between)
                 and (plain or same)
                 and last.low is None
                 and last.raw < item.raw
                 and not last.signed
-                and not _FROM.search(text[max(0, last.start - 40) : last.start])
-                and not (item.dim == "plain" and link.strip() in ("to", "...", ".."))
+                and not (
+                    link.strip() in ("to", "到", "至") and _FROM.search(text[max(0, last.start - 40) : last.start])
+                )
+                and not (item.dim == "plain" and link.strip() in ("to", "...", "..") and not between)
             ):
                 scale = item.value / item.raw if item.raw else 1.0
                 low = last.raw * scale if plain else last.value
-                if (
-                    plain
-                    and last.raw < 1000 <= item.raw
-                    and item.raw % 1000 == 0
-                    and scale == 1.0
-                    and last.raw * 1000 < item.raw
-                ):
-                    low = last.raw * 1000
+                # "1.1 to 1.6 K": the multiplier behind counts for both ends.
+                if plain and last.kilo == 1.0 < item.kilo and last.raw * item.kilo < item.raw:
+                    low *= item.kilo
                 item.low, item.high = low, item.value
                 item.value = (low + item.value) / 2
                 item.approx = item.approx or last.approx

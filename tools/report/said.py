@@ -56,7 +56,7 @@ def entities(doc: Document) -> Iterator[Reading]:
     """Names and numbers of the set-up, each with its span."""
     ref = doc.part.name
     versions: list[tuple[str, int, str]] = []
-    for parsed in doc.parsed[:2000]:
+    for parsed in (*doc.parsed[:2000], *doc.listed[:2000]):
         text = parsed.sentence.text
         for item in parsed.entities:
             if not _stands(parsed, item.start, item.stop):

@@ -215,3 +215,141 @@ def test_a_statistic_in_parentheses_stays_with_its_own_figure() -> None:
     pair = next(r for r in found if r.fact == "pair.throughput.ratio")
     assert pair.value == pytest.approx(753 / 1223, abs=1e-3)
     assert pair.labels["difference"] == "version_upgrade"
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("超过 4 个并发就一下子掉到 2 token/s。", "shape.cliff_at_concurrency"),
+        ("5 路以上就崩,每路只剩 1 token/s。", "shape.cliff_at_concurrency"),
+        ("到第 6 个用户就突然慢下来。", "shape.cliff_at_concurrency"),
+        ("The pauses get longer the longer the pod runs.", "shape.decays_with_uptime"),
+        ("It stalls more often the longer it has been up.", "shape.decays_with_uptime"),
+        ("Restarting restores the speed for some hours.", "shape.decays_with_uptime"),
+        ("The loss started on the day we moved the image to vLLM 0.19.", "shape.after_upgrade"),
+        ("Our nightly turned red with the same update.", "shape.after_upgrade"),
+        ("The previous image never did this.", "shape.after_upgrade"),
+        ("The old version was fine.", "shape.after_upgrade"),
+        ("The slow-down appeared when we switched to SGLang 0.5.2.", "shape.after_upgrade"),
+        ("Pod B gets everything.", "shape.one_replica_differs"),
+        ("Worker 1 receives all the traffic.", "shape.one_replica_differs"),
+        ("One of the pods has all 200 requests, the others have none.", "shape.one_replica_differs"),
+        ("3 号卡的显存一直往上涨,其他卡基本不动。", "shape.one_replica_differs"),
+        ("One replica is always behind the others.", "shape.one_replica_differs"),
+        ("It comes back by itself.", "shape.recovers_by_itself"),
+        ("Generation starts again on its own.", "shape.recovers_by_itself"),
+        ("The server goes away and gets going again without help.", "shape.recovers_by_itself"),
+        ("The router pod keeps dying.", "symptom.crash"),
+        ("The engine goes down and comes back.", "symptom.crash"),
+        ("Under load the container restarts.", "symptom.crash"),
+        ("The worker gets terminated.", "shape.crash"),
+        ("The server keeps restarting.", "shape.crash"),
+        ("One load tool gives much less than the others.", "shape.two_tools_disagree"),
+        ("With another client we measure twice the speed.", "shape.two_tools_disagree"),
+        ("Our own timer shows something else.", "shape.two_tools_disagree"),
+        ("The first token takes 4 to 6 s.", "symptom.ttft"),
+        ("First words come after 3 s.", "symptom.ttft"),
+        ("Time to first audio is clearly worse.", "symptom.ttft"),
+        ("The first token needs 9 seconds.", "symptom.ttft"),
+        ("The answer comes in jerks.", "symptom.itl"),
+        ("Text arrives in chunks.", "symptom.itl"),
+        ("The streams stop for tens of seconds.", "symptom.itl"),
+        ("Answers pause for 5 seconds.", "symptom.itl"),
+        ("现在只有 12 tokens/s。", "symptom.throughput"),
+        ("用它只剩 8 token/s 左右。", "symptom.throughput"),
+        ("只能跑 20 tok/s。", "symptom.throughput"),
+        ("两个数字对不上。", "shape.two_metrics_disagree"),
+        ("首字时间和总时间一样,说不通。", "shape.two_metrics_disagree"),
+        ("Clients report timeouts 12 times.", "symptom.errors"),
+        ("The request runs into a timeout after 60 s.", "symptom.errors"),
+        ("There are timeouts all day.", "symptom.errors"),
+        ("The server freezes.", "shape.hang"),
+        ("The whole machine freezes until somebody presses the button.", "shape.hang"),
+        ("It freezes while loading.", "shape.hang"),
+    ],
+)
+def test_other_words_for_a_shape_or_symptom(text: str, fact: str) -> None:
+    assert values(text, fact) == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("first run      slow step 12/40   wall 600 ms", "shape.first_run_slow"),
+        ("run   slow", "shape.first_run_slow"),
+        ("有 8 个用户。", "shape.cliff_at_concurrency"),
+        ("4 路以上都正常。", "shape.cliff_at_concurrency"),
+        ("Restarting helps until the next one comes.", "shape.decays_with_uptime"),
+        ("The longer the prompt the longer it takes.", "shape.decays_with_uptime"),
+        ("The old version of the paper is fast to read.", "shape.after_upgrade"),
+        ("The ratio fell 2.5 to 2.1.", "shape.after_upgrade"),
+        ("One replica behind nginx.", "shape.one_replica_differs"),
+        ("One engine behind it serves everybody.", "shape.one_replica_differs"),
+        ("Then it swaps.", "shape.recovers_by_itself"),
+        ("We come back to this later.", "shape.recovers_by_itself"),
+        ("The pods die two or three times an hour.", "shape.periodic"),
+        ("Every stream freezes for 3 seconds.", "shape.hang"),
+        ("The GPU is idle inside the frozen step.", "shape.hang"),
+        ("Chats freeze as long as another prompt is read.", "shape.hang"),
+        ("All freeze for tens of seconds, then go on.", "shape.hang"),
+        ("Every stream freezes for 3 seconds.", "symptom.hang"),
+        ("Chats freeze as long as another prompt is read.", "symptom.hang"),
+        ("The log ends with `terminated`.", "shape.crash"),
+        ("TLS is terminated by us at the edge.", "shape.crash"),
+        ("A restart of the pod did not help.", "symptom.crash"),
+        ("I ran a raw curl against it.", "shape.two_tools_disagree"),
+        ("We used one load tool for both.", "shape.two_tools_disagree"),
+        ("The client timeout is 600 s.", "symptom.errors"),
+        ("timeout = 30 s", "symptom.errors"),
+        ("The prefill runs in chunks.", "symptom.itl"),
+        ("The traffic arrives in bursts.", "symptom.itl"),
+        ("Requests come in bursts of 50.", "symptom.itl"),
+        ("This is where the prefill batch is put together.", "pair.prompt_throughput.ratio"),
+        ("What eats the 7 tok/s?", "throughput.generation_tokens_per_s.mean"),
+        ("With 32 users each one gets 1.5 tok/s.", "said.reference"),
+        ("SLO review: TTFT 26 s is bad.", "said.reference"),
+        ("KV cache usage at peak is 95 %.", "said.reference"),
+        ("Regression in the scheduler?", "concept.regression"),
+        ("All 16 run, waiting 0, preemptions 0.", "concept.preemption"),
+    ],
+)
+def test_look_alikes_of_a_shape_symptom_or_figure(text: str, fact: str) -> None:
+    assert values(text, fact) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "side"),
+    [
+        ("The first token comes after 3 s, afterwards it flows with an ITL of 21 ms.", "said.itl_s", ""),
+        ("We see 2.0 tok/s turn after turn.", "said.generation_tps", ""),
+        ("They are served one after the other although KV cache usage is 2 %.", "said.kv_usage", ""),
+        ("TTFT is 0.4 s and the tokens after that have an ITL of 80 ms.", "said.itl_s", ""),
+        ("ITL is 12 ms as before.", "said.itl_s", ""),
+        ("TTFT is 4 s before the first word appears.", "said.ttft_s", ""),
+        ("By noon all backends were slow, TTFT 120 s.", "said.ttft_s", ""),
+        ("After the upgrade TTFT is 3 s.", "said.ttft_s", "after"),
+        ("Before the upgrade TTFT was 1 s.", "said.ttft_s", "before"),
+        ("Before we upgraded, TTFT was 1 s.", "said.ttft_s", "before"),
+        ("TTFT was 1 s last week.", "said.ttft_s", "before"),
+    ],
+)
+def test_an_order_inside_a_run_is_no_side(text: str, fact: str, side: str) -> None:
+    assert [(item.labels or {}).get("side", "") for item in of(run(text), fact)] == [side]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("That would be 30 tok/s, we see half.", 30.0),
+        ("A paper reports an acceptance length of 6.1.", 6.1),
+        ("Another team gets 67 tok/s with the same cards.", 67.0),
+        ("The operating point is 17 tok/s per user.", 17.0),
+    ],
+)
+def test_a_norm_is_a_reference(text: str, value: float) -> None:
+    assert values(text, "said.reference") == [value]
+
+
+def test_decimals_with_a_unit_are_no_versions() -> None:
+    assert not of(run("Single stream 19.7 -> 24.3 tok/s with another drafter."), "pair.difference")
+    assert values("0.18.0 -> 0.19.0: TTFT went from 1 s to 2 s.", "pair.difference") == [["version_upgrade"]]
