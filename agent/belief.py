@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from agent import origins
 from agent.diagnosis import Band, RuleResult
 from agent.screen import tree
 from knowledge.loader import ROOT, read_yaml
@@ -24,13 +25,10 @@ from tools.view import Ledger
 
 # Who asks for approval complains of nothing: words alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
-LIKENESS = "words.resemble"
 CALM = "words.calm"
+SAME_IN_BOTH = {"en": "It is the same in both runs that are compared", "zh": "两次对比运行中相同"}
 UNREADABLE = "metrics.unusable"
 NOT_GIVEN = "report.missing_file"
-# Readers of what was configured, and facts that follow from it alone.
-_SETTINGS = ("config", "hf_config")
-_SET = ("config.", "model.", "roofline.", "engine.")
 
 
 class Calibration(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -156,16 +154,19 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     cal = calibration()
     weights: list[float] = []
     evidence: dict[str, None] = {}
-    h.only_partial = all(r.state != "fired" for r in h.results)
+    h.only_partial = all(r.state != "fired" or origins.common(ledger, r) for r in h.results)
     for rule, result in zip(h.rules, h.results, strict=True):
         weight = cal.strengths[rule.strength]
-        h.shown = h.shown or (result.state == "fired" and not _told(ledger, result))
+        common = origins.common(ledger, result)
+        h.shown = h.shown or (result.state == "fired" and not common and not origins.told(ledger, result))
         if result.state == "fired":
-            weights.append(weight)
+            if common:
+                h.against.append(_cited(SAME_IN_BOTH.get(lang, SAME_IN_BOTH["en"]), result.evidence))
+            weights.append(cal.partial * weight if common else weight)
             h.decisive = h.decisive or rule.strength == "decisive"
             evidence.update(dict.fromkeys(result.evidence))
             h.says.append(_cited(both(rule.mechanism, lang), result.evidence))
-            weights.extend(_signs(ledger, rule.supports, h.says, evidence, lang, h))
+            weights.extend(_signs(ledger, rule.supports if not common else [], h.says, evidence, lang, h))
         else:
             held = len(_seen(result))
             share = held / (held + len(result.missing))
@@ -178,25 +179,6 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     h.evidence = list(evidence)
     card = known.families.get(h.family)
     _refute(ledger, h, [r for rule in h.rules for r in rule.refuted_by] + (card.refuted_by if card else []), lang)
-
-
-def _told(ledger: Ledger, result: RuleResult) -> bool:
-    """A person's words carry it: what else it rests on is settings, and a setting shows no symptom. Words are read less
-    surely than what an instrument shows."""
-    kinds = {kind for i in result.evidence for kind in _origins(ledger, i)}
-    return "words" in kinds and kinds <= {"words", "setting"}
-
-
-def _origins(ledger: Ledger, evidence: str) -> set[str]:
-    """Where an evidence comes from in the end: ``words``, ``setting`` or ``measured``; of what is computed, its inputs'."""
-    item = ledger.get(evidence)
-    if item is None:
-        return {"measured"}
-    if item.source.kind == "computed" and item.source.inputs:
-        return {kind for i in item.source.inputs for kind in _origins(ledger, i)}
-    if item.source.kind == "words":
-        return {"words"}
-    return {"setting"} if item.via in _SETTINGS or item.fact.startswith(_SET) else {"measured"}
 
 
 def _signs(
@@ -259,10 +241,10 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
     cal = calibration()
     carried = ledger.value(NO_COMPLAINT) is True or any(
         h.outcome == "incident" and not h.refuted and sigmoid(h.logit) >= cal.incident_at
-        and (h.shown or (not h.only_partial and _figures(ledger, h)))
+        and (h.shown or (not h.only_partial and origins.figures(ledger, h.evidence)))
         for h in table.values()
     )  # fmt: skip
-    for item in ledger.of(LIKENESS):
+    for item in ledger.of(origins.LIKENESS):
         family = item.labels.get("family", "")
         share = item.value if isinstance(item.value, float) else 0.0
         card = known.families.get(family)
@@ -274,6 +256,7 @@ def _resemblance(known: Knowledge, ledger: Ledger, table: dict[str, Hypothesis],
             h.logit = cal.prior
             h.only_partial = True
             _refute(ledger, h, card.refuted_by, lang)
+            h.logit -= _minus(known, ledger, h, lang)
         if h.only_partial:
             h.logit += cal.resemblance_alone * share
             h.only_partial = carried or share < cal.resemblance_at
@@ -337,7 +320,7 @@ def _gaps(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
     """Inputs that are not there: a second snapshot, the inputs of its rules, a file that was pointed to, the pages."""
     cal = calibration()
     limits: list[tuple[float, str]] = []
-    if _rate_from_one_snapshot(ledger, h):
+    if origins.one_snapshot(ledger, h.evidence):
         limits.append((cal.cap_one_snapshot_rate, "a rate claim on one snapshot"))
     if h.only_partial:
         limits.append((cal.incident_at - 0.01, "inputs of its rules are missing"))
@@ -346,18 +329,21 @@ def _gaps(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
     if (
         ledger.value(UNREADABLE) is True
         and h.outcome != "theoretical_limit"
-        and not (h.decisive and _logged(ledger, h))
+        and not (h.decisive and origins.logged(ledger, h.evidence))
     ):
         limits.append((min(cal.incident_at, cal.benign_at) - 0.01, "no metrics page given could be read"))
     return limits
 
 
 def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
-    """What a person's words alone carry: never "likely", and no fault where they read as if nothing were wrong."""
+    """What a person's words alone carry: never "likely", and no fault where they read as if nothing were wrong.
+
+    How a text sounds holds back what it merely resembles; a rule that fired heard a mechanism.
+    """
     cal = calibration()
     limits = [(cal.cap_words, "only words speak for it")]
     calm = ledger.value(CALM)
-    reads_calm = isinstance(calm, float) and calm >= cal.calm_at and not _figures(ledger, h)
+    reads_calm = isinstance(calm, float) and calm >= cal.calm_at and not _ruled(h)
     asked = ledger.value(NO_COMPLAINT) is True and not _symptom(ledger)
     if h.outcome == "incident" and (asked or reads_calm):
         limits.append(
@@ -366,31 +352,17 @@ def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
     return limits
 
 
-def _figures(ledger: Ledger, h: Hypothesis) -> bool:
-    """A rule compared numbers that the person gave: more than the tone of the words."""
-    items = [ledger.get(i) for i in h.evidence]
-    return any(item is not None and item.fact != LIKENESS and type(item.value) in (int, float) for item in items)
+def _ruled(h: Hypothesis) -> bool:
+    return any(result.state == "fired" for result in h.results)
 
 
 def _unlike(ledger: Ledger, h: Hypothesis) -> bool:
     """A rule that only phrases fired, for a family that the report as a whole does not resemble."""
-    items = ledger.of(LIKENESS)
-    if h.shown or h.outcome != "incident" or not items or _figures(ledger, h):
+    items = ledger.of(origins.LIKENESS)
+    if h.shown or h.outcome != "incident" or not items or origins.figures(ledger, h.evidence):
         return False
     shares = [i.value for i in items if i.labels.get("family") == h.family and isinstance(i.value, float)]
     return max(shares, default=0.0) < calibration().resemblance_from
-
-
-def _logged(ledger: Ledger, h: Hypothesis) -> bool:
-    """A log line is among the evidence. Where pages were given and none could be read, the vital signs are one request
-    away, so client figures and host readings stay a lead; a line that decides (a crash, a refused start) does not."""
-    items = [ledger.get(i) for i in h.evidence]
-    return any(item is not None and item.fact.startswith("log.") for item in items)
-
-
-def _rate_from_one_snapshot(ledger: Ledger, h: Hypothesis) -> bool:
-    items = [ledger.get(i) for i in h.evidence]
-    return any(item is not None and item.fact.endswith(".since_start") for item in items)
 
 
 def _cited(text: str, ids: Any) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agent.belief import LIKENESS, NOT_GIVEN, UNREADABLE, Hypothesis, calibration
+from agent.belief import NOT_GIVEN, UNREADABLE, Hypothesis, calibration
 from agent.belief import leads as leads_of
 from agent.diagnosis import ProbeAdvice, RuleResult
+from agent.origins import LIKENESS
 from knowledge.schema import Knowledge, Probe, Text, both
 from tools.view import Ledger
 

@@ -47,7 +47,11 @@ _WORDS: tuple[tuple[str, float, str], ...] = (
     (r"\btripl(?:e|es|ed|ing)\b|\bthreefold\b|\bthree times (?:as|the)\b|三倍|3\s?倍", 3.0, "up"),
     (r"\bquadrupl(?:e|es|ed)\b|\bfour times (?:as|the)\b|\bfourfold\b|四倍", 4.0, "up"),
     (r"\b(?:an? )?order of magnitude\b|\bten times (?:as|the)\b|\btenfold\b|十倍", 10.0, "up"),
-    (r"\bhalf (?:as|of|the|that|its|what|our)\b|\bhalf\b(?! (?:an? |the )?(?:minute|hour|second|day|night|dozen|million|gig|way|open|ready|done)\w*)|\bhalv(?:e|es|ed|ing)\b|减半|一半|腰斩", 0.5, "down"),
+    (
+        r"\bhalf (?:as|of|the|that|its|what|our)\b|\bhalf\b(?! (?:an? |the )?(?:minute|hour|second|day|night|dozen|million|gig|way|open|ready|done)\w*)|\bhalv(?:e|es|ed|ing)\b|减半|一半|腰斩",
+        0.5,
+        "down",
+    ),
     (r"\b(?:a|one) third\b|三分之一", 1 / 3, "down"),
     (r"\b(?:a|one) quarter\b|四分之一", 0.25, "down"),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tools.contract import Context, Problem, Reading, ReadResult
 from tools.part import Part
-from tools.report import document, emit, fleet, pairs, said, shapes, sweeps, vantage, worded
+from tools.report import document, emit, fleet, pairs, said, shapes, sweeps, turns, vantage, worded
 from tools.report.concepts import match
 from tools.report.counts import counts
 from tools.report.document import Document
@@ -75,6 +75,7 @@ def _readings(doc: Document, found: list[Pair]) -> Iterator[Reading]:
     yield from worded.symptoms(doc, found)
     yield from vantage.readings(doc)
     yield from fleet.readings(ref, doc.lines)
+    yield from turns.readings(ref, doc.lines)
     yield from match(ref, doc.lines)
 
 
