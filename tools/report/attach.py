@@ -94,9 +94,15 @@ def _foreign(text: str, mark: Condition, stop: int) -> bool:
     """A marker behind a figure that belongs to another one: it has its own figure, or speaks of others far away."""
     if mark.kind in ("reference", "side") and _owns(text, mark):
         return True
+    if mark.kind == "feature" and _FIGURE.match(text[mark.stop : mark.stop + 24]):
+        return True
     if mark.kind == "reference":
         return mark.start - stop > 30
     return "(" in text[stop : mark.start] and mark.kind not in ("side", *NUMERIC) and ")" not in text[stop : mark.start]
+
+
+# "MTP 46.1 ms": a figure with a unit; "MTP 3" is a setting of it.
+_FIGURE = re.compile(r"\s?(?:is|was|has|gives|about|around|~|:|=)?\s?\d[\d.,]*\s?(?:ms|s|tok\w*/s|t/s|tps|%|req/s|tokens)(?![\w])", re.I)
 
 
 def _owns(text: str, mark: Condition) -> bool:

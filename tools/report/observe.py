@@ -16,7 +16,7 @@ from tools.report.spans import Sentence
 
 _ZERO = re.compile(
     r"\b(?:no|zero|without(?: any)?|never any|not a single)\s(?P<what>(?:\w+\s)?(?:pre-?emptions?|errors?|time-?outs?|failures?|failed requests|retries|waiting(?: requests)?|queued requests|restarts?))\b"
-    r"|\b(?:nothing|no (?:requests?|one))\s(?:is |was |are |were )?(?P<wait>waits?|waiting|queued|queues?|pending)\b"
+    r"|\b(?:nothing|no (?:requests?|one))\s(?:is |was |are |were )?(?P<wait>waits?|waiting|queued|queues?|pending)\b(?! (?:longer|more) than)"
     r"|(?:没有|无)(?:任何)?(?P<zh>抢占|报错|错误|超时|失败|重试|排队|等待|重启)",
     re.IGNORECASE,
 )
