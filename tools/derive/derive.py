@@ -238,6 +238,21 @@ def graphs(ledger: Ledger) -> list[Reading]:
     ]
 
 
+def shared_blocks(ledger: Ledger) -> list[Reading]:
+    """What prompts share over one KV block: only whole blocks are cached, so less than one can never be found."""
+    shared = ledger.num("said.shared_tokens")
+    named = [e for e in ledger.of("said.setting") if e.labels.get("name") == "block_size"]
+    found = _first(ledger, "log.attention_block_tokens", "said.block_tokens")
+    block: tuple[str | Evidence, float] | None = found or next(
+        ((e, e.value) for e in named if isinstance(e.value, int | float)), None
+    )
+    block = block or _first(ledger, "config.block_size")
+    if not shared or not block or block[1] <= 0:
+        return []
+    method = f"{shared:g} shared tokens ÷ block of {block[1]:g}"
+    return [computed("prefix.shared_over_block", shared / block[1], method, ledger, "said.shared_tokens", block[0])]
+
+
 EVEN = 1.15
 
 
@@ -352,6 +367,7 @@ STEPS: tuple[Step, ...] = (
     graphs,
     replicas,
     cpu_quota,
+    shared_blocks,
 )
 
 

@@ -188,6 +188,8 @@ def _allowed(mention: Mention, item: Quantity, text: str) -> bool:
         "busbw",
         "kv_capacity",
         "output_tokens",
+        "block_tokens",
+        "shared_tokens",
     ):
         return False
     return item.dim != "count" or _counted(mention, item, text)

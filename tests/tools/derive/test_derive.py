@@ -390,3 +390,18 @@ def test_cpu_in_use_without_a_quota_says_nothing_and_a_manifest_gives_one() -> N
 )  # fmt: skip
 def test_even_load_needs_all_replicas(facts: Facts, expected: Facts) -> None:
     assert values(steps.replicas(ledger_of(facts))) == expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"said.shared_tokens": 240.0, "log.attention_block_tokens": 784}, 240 / 784),
+        ({"said.shared_tokens": 1200.0, "said.block_tokens": 600.0}, 2.0),
+        ({"said.shared_tokens": 1200.0, "config.block_size": 16}, 75.0),
+        ({"said.shared_tokens": 1200.0}, None),
+        ({"config.block_size": 16}, None),
+    ],
+)
+def test_shared_prefix_in_blocks(facts: Facts, expected: float | None) -> None:
+    found = values(steps.shared_blocks(ledger_of(facts)))
+    assert found == ({} if expected is None else {"prefix.shared_over_block": pytest.approx(expected, abs=1e-5)})
