@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 from tools.contract import Context, ReadResult
 from tools.part import Part
+from tools.report.sniff import written
 
 Sniff = Callable[[str, str], float]
 Read = Callable[[list[Part], Context], ReadResult]
@@ -37,6 +38,8 @@ KINDS: dict[str, Kind] = {
 }
 
 
+# What tools print is pasted into reports; the report reader hands each print-out to the reader of its kind.
+PRINTED = ("log", "bench", "gpu", "host")
 # At this score no other sniffer is asked: scrapes come by the dozen, and each sniffer reads the head again.
 CERTAIN = 0.97
 
@@ -71,4 +74,4 @@ def classify(part: Part) -> str:
                 break
     if best == "report" and part.is_binary():
         return "binary"
-    return best
+    return "report" if best in PRINTED and written(part.name, head) else best

@@ -222,3 +222,18 @@ def test_a_complaint_around_a_launch_line_is_read_by_both_readers() -> None:
     text = "$ vllm serve m --max-num-seqs 8\nIt came up fine on the other box last week. Here it exits at once.\n"
     readings, _, _ = read_all([part(text, "note.txt")], Context())
     assert {"config.max_num_seqs", "symptom.crash"} <= {r.fact for r in readings}
+
+
+SMI = "==============NVSMI LOG==============\nAttached GPUs : 1\n    Performance State : P2\n    SW Power Cap : Active\n"
+BENCH = "============ Serving Benchmark Result ============\nSuccessful requests: 10\nBenchmark duration (s): 20.0\nOutput token throughput (tok/s): 33.0\n"
+
+
+@pytest.mark.parametrize("printed", [LOG, SMI, BENCH])
+def test_what_a_person_writes_around_a_print_out_is_not_lost(printed: str) -> None:
+    text = f"# Decode is slow on our new card\n\nIt got slower this morning and nobody changed a flag.\n\n```\n{printed}```\n"
+    assert classify(part(text, "report.md")) == "report"
+    assert classify(part(text, "note.txt")) == "report"
+    assert classify(part(printed, "report.md")) != "report", "nobody wrote anything here"
+    assert classify(part(text, "server.log")) == classify(part(printed, "server.log"))
+    readings, _, _ = read_all([part(text, "report.md")], Context())
+    assert {"report"} < {r.via for r in readings}, "both the words and the print-out are read"
