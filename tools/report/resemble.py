@@ -5,6 +5,8 @@ A lead for ordering, never a proof.
 
 from __future__ import annotations
 
+import re
+
 from tools.contract import Reading, Source
 from tools.part import Part
 from tools.report.likeness import BENIGN, shares, weight, words
@@ -16,6 +18,15 @@ TOP = 6
 ENOUGH = 30
 LEAST = 8
 # Keys and help texts of a format are nobody's words.
+# Flags and program names resemble the card of whatever they belong to.
+_COMMAND = re.compile(
+    r"^\s{0,8}(?:[$>#]\s?)?(?:(?:export )?[A-Z][A-Z0-9_]{2,40}=\S+\s{1,4}){0,12}(?:sudo )?"
+    r"(?:vllm (?:serve|bench)|python3?\s+-m|docker\s+run|sglang\s)|^\s{0,12}--[a-z][\w-]+(?:[ =]\S+)?\s*\\?$"
+)
+# "No preemption, no OOM": what is denied is not what the report is about.
+_DENIED = re.compile(
+    r"\b(?:no|not a single|zero|without any|never any)\s(?:\w+[ -]){0,3}\w+(?=[,.;:\n]|$| and | or )", re.I
+)
 _DATA = (".json", ".jsonl", ".csv", ".prom", ".sqlite")
 
 
@@ -28,8 +39,9 @@ def readings(parts: list[Part]) -> list[Reading]:
             left -= len(line)
             if left < 0:
                 break
-            lines.append((part.name, number, line[:600]))
-    text = "\n".join(line for _, _, line in lines)
+            if not _COMMAND.search(line):
+                lines.append((part.name, number, line[:600]))
+    text = _DENIED.sub(" ", "\n".join(line for _, _, line in lines))
     count = words(text, ENOUGH)
     if count < LEAST:
         return []

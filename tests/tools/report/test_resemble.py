@@ -202,3 +202,16 @@ def test_what_is_told_of_a_cause_does_not(name: str) -> None:
     found = {r.fact: r for r in readings([part(text)])}
     assert isinstance(found["words.calm"].value, float)
     assert found["words.calm"].value < 0.1
+
+
+def test_flags_and_what_is_denied_are_nobodys_complaint() -> None:
+    words = (
+        "After a few hours the hit rate of the prefix cache falls and every turn of the chat prefills the whole history again. "
+        * 2
+    )
+    denied = "There are no preemptions, no out of memory errors and not a single Xid, as far as the logs say. "
+    command = "vllm serve m --tensor-parallel-size 2 --speculative-config x\n--kv-transfer-config y \\\n"
+    plain, more = ({r.labels["family"]: r.value for r in readings([part(t)]) if r.fact == "words.resemble"} for t in (words, f"{command}{words}"))  # fmt: skip
+    assert plain == more
+    first = readings([part(words + denied)])[0]
+    assert first.labels["family"] == readings([part(words)])[0].labels["family"]
