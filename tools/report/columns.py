@@ -9,6 +9,11 @@ from tools.report.conditions import Condition
 from tools.report.headers import SIZE, Head, marks_of, metrics_of, setting_of
 
 EMPTY = frozenset(("", "-", "–", "—", "n/a", "na", "none", "null", "nan", "?", "x", "tbd", "/"))
+# What a version, build, commit or date looks like; "baseline" or "DeepEP" under "Version" is a variant.
+_RELEASED = re.compile(
+    r"\d\.\d|\bv\d|\b[0-9a-f]{7,40}\b|\b20\d\d[-.]?\d\d|\b(?:nightly|main|master|latest|dev|old\w*|new\w*|prev\w*|before|after|parent|merge\w*|release\w*|good|bad)\b|旧|新",
+    re.IGNORECASE,
+)
 _DAYS = re.compile(
     r"^(?:day|hour|h|d|min|week)\s?(\d+(?:\.\d+)?)$|^(\d+(?:\.\d+)?)\s?(min|m|h|hours?|d|days?|s|sec)$", re.IGNORECASE
 )
@@ -52,7 +57,7 @@ def condition(column: Head, written: str) -> Condition | None:
     if column.kind == "package":
         return Condition(f"package:{column.text.lower()}", 0, len(text), f"{column.text.lower()} {text}")
     if column.kind == "version":
-        return Condition("version", 0, len(text), text)
+        return Condition("version" if _RELEASED.search(text) else "label", 0, len(text), text)
     number = next((mark for mark in marks_of(text) if mark.kind == column.kind), None)
     if number is not None:
         return number

@@ -59,7 +59,7 @@ _CONTEXT = re.compile(
     _LENGTH.format("n", "k")
     + r"(?P<tok>[- ]tokens?)?(?P<join>[- ]?)(?P<what>context(?: length| window)?|prompts?|inputs?|prefix|sequence(?: length)?)\b"
     r"|\b(?:context(?: length| size| window)?|prompt(?: length)?|input(?: length| len)?|isl|seq(?:uence)?[- ]?len(?:gth)?)\s?(?:of|=|:|at|is)?\s?(?:about |around |~)?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?(?!\d|\s?(?:%|ms|s\b|tok\w*/s|tps|t/s|\.\d))"
-    r"|(?:上下文|输入|提示词?|prompt)\s?(?:长度|为|是|约)?\s?(?P<n3>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k3>[kK])?",
+    r"|(?:上下文|(?<![\dkK万])输入|提示词?|prompt)\s?(?:长度|为|是|约)?\s?(?P<n3>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k3>[kK万])?",
     re.IGNORECASE,
 )
 # "prompts are about 12,000 tokens", "a prompt (130k tokens)", "a document of 60k tokens"
@@ -89,6 +89,9 @@ _INOUT = re.compile(
     _LENGTH.format("i", "ik")
     + r"\s?(?:tokens?\s)?(?:in|input|prompt)\b\s?(?:tokens?\s?)?(?:/|and|,|\+|→|->)\s?(?:about |around |~)?(?P<o>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?P<ok>[kK])?\s?(?:tokens?\s)?(?:out|output)\b",
     re.IGNORECASE,
+)
+_INOUT_ZH = re.compile(
+    r"(?P<i>\d+(?:\.\d+)?)\s?(?P<ik>[kK万])?\s?(?:个?token)?的?输入[,，、和/]?\s?(?P<o>\d+(?:\.\d+)?)\s?(?P<ok>[kK万])?\s?(?:个?token)?的?输出"
 )
 _OUT = re.compile(
     _LENGTH.format("n", "k")
@@ -188,6 +191,8 @@ def number(text: str | None, kilo: str | None = None) -> float:
     value = float((text or "0").replace(",", "") or 0)
     if not kilo:
         return value
+    if kilo == "万":
+        return value * 1e4
     power = value.is_integer() and 0 < value < 1024 and int(value) & (int(value) - 1) == 0
     return value * (1024 if power else 1000)
 
@@ -288,7 +293,7 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
     for found in _ALONE.finditer(text):
         # Without an extent: the load of the figure behind it, not the load the service is said to have.
         out.append(Condition("concurrency", found.end(), found.end(), found[0], 1.0))
-    for found in _INOUT.finditer(text):
+    for found in (*_INOUT.finditer(text), *_INOUT_ZH.finditer(text)):
         add("prompt_tokens", found.start("i"), max(found.end("i"), found.end("ik")), number(found["i"], found["ik"]))
         add("output_tokens", found.start("o"), found.end(), number(found["o"], found["ok"]))
     for pattern, kind in _LENGTHS:

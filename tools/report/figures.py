@@ -178,6 +178,8 @@ def _figure(
 ) -> None:
     value, dim = (item.value, item.dim) if item.dim != "plain" or unit is None else (item.raw * unit[1], unit[0])
     metric = metrics.resolve(mention.metric, dim)
+    if place.column.difference and item.dim not in ("fraction", "factor"):
+        return
     changed = _change(item, metric, span, place)
     if changed is not None:
         out.ratios.append(_ratio(metric, changed, span, stat, place))

@@ -68,7 +68,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("gpus", r"^(?:#?\s?(?:gpus?|cards?|ranks|devices)|tp(?:[ _]size)?|tensor[ _-]parallel\w*|nodes?|卡数)$"),
     (
         "version",
-        r"^(?:version|release|image|tag|build|engine version|vllm|sglang|commit|source(?: state)?|wheel|版本)\b",
+        r"^(?:version|release|image|tag|build|engine version|commit|source(?: state)?|wheel|版本)\b|^(?:vllm|sglang)(?: version)?$",
     ),
     ("run", r"^(?:run|pass|round|iteration|turn|attempt|trial|request #|query|call|step|epoch|轮次|次数)\b"),
     ("uptime", r"^(?:time|uptime|hours?|minutes?|elapsed|clock|day|at|t|时间|when|age)\b"),
@@ -104,6 +104,10 @@ _PHASE_TIME = (
 )
 # A yield (``tok/s per W``) is none of the quantities it is made of.
 _YIELD = re.compile(r"\bper (?:w(?:att)?|joule|kwh|dollar|\$)(?![a-z])", re.IGNORECASE)
+# A column of differences of two others: its figures are none that anybody measured.
+_DIFFERENCE = re.compile(
+    r"(?:abs(?:olute)? )?(?:diff(?:erence)?|delta|Δ)(?: \(?[a-z/]{1,6}\)?)?|差值|差异", re.IGNORECASE
+)
 SIZE = re.compile(r"^[x×]?\s?(\d[\d,]*(?:\.\d+)?)\s?([kKM])?[xX×]?$")
 
 
@@ -124,6 +128,7 @@ class Head(Struct):
     unit: tuple[str, float] | None = None
     marks: list[Condition] = field(default_factory=list)
     relative: bool = False
+    difference: bool = False
     phase: bool = False
 
 
@@ -144,6 +149,7 @@ def head(text: str) -> Head:
     unit = _unit(clean) or _unit(spaced)
     if unit:
         item.unit = unit_of(unit["u"])
+    item.difference = _DIFFERENCE.fullmatch(clean) is not None
     item.relative = bool(
         re.search(
             r"\brelative\b|\bvs\.?(?:\s|$)|\bchange\b|\bdelta\b|Δ|against|compared|diff(?:erence)?\b|变化",

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tools.report import lexicon
 
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.#@])(?<![A-Za-z_][-/])(?<![A-Za-z0-9_][.:])(?P<sign>[-−+]?(?=[\d.]))?"
+    r"(?<![A-Za-z0-9_.#@])(?<![A-Za-z_][-/])(?<![A-Za-z0-9_][.:])(?P<sign>(?:(?<![%％\d])[-−+])?(?=[\d.]))?"
     r"(?P<num>\d{1,3}(?:[,，'\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
     r"(?P<plus>\+(?!\d))?(?P<mult>\s?(?:[kK](?=[-\s,.;:)/]|$|(?=tok)|[\u3400-\u9fff])|M(?=\s(?:tok|par)|\b(?![-\w]))|million\b|thousand\b|千|万|亿))?(?P<odd>\s?多(?=\s?(?:秒|毫秒|分钟|小时|天|个|条|倍|张|块|台|token)))?"
 )

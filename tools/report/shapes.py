@@ -14,6 +14,8 @@ from tools.report.sweeps import Sweep
 
 LATENCY = ("ttft", "tpot", "itl", "e2e", "step_time", "prefill_time", "queue_time", "duration")
 SPEED = ("generation_tps", "total_tps", "user_tps", "requests_per_s", "prompt_tps")
+# Latencies that more GPUs are meant to shorten.
+WHOLE = ("ttft", "tpot", "itl", "e2e", "step_time", "prefill_time")
 ENGINE_SIDE = ("itl", "tpot", "prefill_time", "queue_time", "step_time")
 
 
@@ -127,8 +129,8 @@ def of_pairs(found: list[Pair]) -> list[Shape]:
     for pair in found:
         worse = pair.worse()
         text = f"{pair.metric} ratio {pair.ratio:.3g} ({pair.what or pair.difference})"
-        if pair.difference == "gpu_count" and pair.metric in SPEED and pair.before and pair.after and not gains:
-            out.extend(_gpus(pair.before, pair.after, pair.line, pair.span, pair.what))
+        if pair.difference == "gpu_count" and worse and pair.metric in (*SPEED, *WHOLE) and not gains:
+            out.extend(_gpus(worse, 1.0, pair.line, pair.span, pair.what or text))
         if worse is None or worse < shapes.worse:
             continue
         if pair.difference == "version_upgrade":
