@@ -25,6 +25,9 @@ from tools.view import Ledger
 
 # Who asks for approval complains of nothing: words alone must not make an incident of it.
 NO_COMPLAINT = "concept.asks_approval"
+# Who wishes for a feature tells the mechanism it would cure; who asks how to set a flag names it.
+WISH = "concept.asks_feature"
+HOW = "concept.asks_how"
 CALM = "words.calm"
 SAME_IN_BOTH = {"en": "It is the same in both runs that are compared", "zh": "两次对比运行中相同"}
 UNREADABLE = "metrics.unusable"
@@ -349,8 +352,11 @@ def _words_alone(ledger: Ledger, h: Hypothesis) -> list[tuple[float, str]]:
     limits = [(cal.cap_words, "only words speak for it")]
     calm = ledger.value(CALM)
     reads_calm = isinstance(calm, float) and calm >= cal.calm_at and not _ruled(h)
-    asked = ledger.value(NO_COMPLAINT) is True and not _symptom(ledger)
-    if h.outcome == "incident" and (asked or reads_calm):
+    hurts = _symptom(ledger)
+    asked = ledger.value(NO_COMPLAINT) is True and not hurts
+    wished = ledger.value(WISH) is True and not origins.figures(ledger, h.evidence)
+    how = ledger.value(HOW) is True and not hurts and not _ruled(h)
+    if h.outcome == "incident" and (asked or reads_calm or wished or how):
         limits.append(
             (cal.incident_at - 0.01, "only words speak for it, and they read like a question or expected behaviour")
         )

@@ -18,10 +18,15 @@ TOP = 6
 ENOUGH = 30
 LEAST = 8
 # Keys and help texts of a format are nobody's words.
-# Flags and program names resemble the card of whatever they belong to.
+# Flags and program names resemble the card of whatever they belong to; so do a printed environment and a form's boxes.
 _COMMAND = re.compile(
     r"^\s{0,8}(?:[$>#]\s?)?(?:(?:export )?[A-Z][A-Z0-9_]{2,40}=\S+\s{1,4}){0,12}(?:sudo )?"
-    r"(?:vllm (?:serve|bench)|python3?\s+-m|docker\s+run|sglang\s)|^\s{0,12}--[a-z][\w-]+(?:[ =]\S+)?\s*\\?$"
+    r"(?:vllm (?:serve|bench)|python3?\s+(?:-m|\S+\.py)|docker\s+run|sglang\s|lmdeploy\s+serve|trtllm-serve)"
+    r"|^\s{0,12}--[a-z][\w-]+(?:[ =]\S+)?\s*\\?$|\b(?:Namespace|ServerArgs|EngineArgs)\(|^\s*-\s*\[[ xX]\]\s"
+    r"|^\s*\"[\w.-]+\"\s*:|^(?:PyTorch version|Is debug build|CUDA (?:used|runtime|available)|Is CUDA|ROCM used|OS|GCC version|Clang|CMake"
+    r"|Libc|Python (?:version|platform)|GPU models|Nvidia driver|cuDNN|HIP runtime|MIOpen|Is XNNPACK|CPU op-mode|Address sizes"
+    r"|Byte Order|On-line CPU|Vendor ID|Model name|CPU family|Thread\(s\)|Core\(s\)|Socket\(s\)|Stepping|BogoMIPS|Flags|L[123]\w? cache"
+    r"|NUMA node\w*|Vulnerability \w+|\[(?:pip3|conda)\])\b[^\n]{0,40}:?"
 )
 # "No preemption, no OOM": what is denied is not what the report is about.
 _DENIED = re.compile(
