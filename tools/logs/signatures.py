@@ -138,7 +138,7 @@ class Matcher:
             pattern = self._pattern(index)
             found = pattern.search(text) if pattern else None
             if found:
-                value = self._value(item, found)
+                value = captured(item.signature, item.kind, found)
                 if value is not None:
                     yield Hit(item.signature, value, found.start(), found.end())
 
@@ -149,7 +149,7 @@ class Matcher:
             item = self._items[index]
             pattern = self._pattern(index)
             for found in pattern.finditer(text) if pattern else ():
-                value = self._value(item, found)
+                value = captured(item.signature, item.kind, found)
                 if value is None:
                     continue
                 negated = item.signature.negatable and negation(text, found.start(), found.end())
@@ -159,27 +159,27 @@ class Matcher:
                     out.append(Hit(item.signature, value, found.start(), found.end(), negated))
         return sorted(out, key=lambda hit: (hit.start, hit.signature.id))
 
-    @staticmethod
-    def _value(item: _Item, found: re.Match[str]) -> Any:
-        signature = item.signature
-        if not signature.group:
-            return signature.value
-        try:
-            raw = found[signature.group]
-        except IndexError:
-            return None
-        if raw is None:
-            return None if signature.value is True else signature.value  # what the group stands for is not printed
-        raw = raw.strip()
-        if item.kind == "number":
-            value = number(raw)
-            return None if value is None else value * signature.scale
-        if item.kind == "list":
-            parts = [part.strip(" '\"[](){}") for part in raw.split(",")]
-            return [_plain(part) for part in parts if part][:64]
-        if item.kind == "bool":
-            return raw.lower() not in ("false", "disabled", "off", "no", "0", "none")
-        return raw[:SPAN]
+
+def captured(signature: Signature, kind: str, found: re.Match[str]) -> Any:
+    """The value of a match: what the signature's group holds, as the fact's type (``kind``); ``None`` when it says none."""
+    if not signature.group:
+        return signature.value
+    try:
+        raw = found[signature.group]
+    except IndexError:
+        return None
+    if raw is None:
+        return None if signature.value is True else signature.value  # what the group stands for is not printed
+    raw = raw.strip()
+    if kind == "number":
+        value = number(raw)
+        return None if value is None else value * signature.scale
+    if kind == "list":
+        parts = [part.strip(" '\"[](){}") for part in raw.split(",")]
+        return [_plain(part) for part in parts if part][:64]
+    if kind == "bool":
+        return raw.lower() not in ("false", "disabled", "off", "no", "0", "none")
+    return raw[:SPAN]
 
 
 def _plain(word: str) -> str | int:

@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from knowledge import load
 from knowledge.schema import Signature
 from tools.contract import Reading, Source
+from tools.logs.signatures import captured
 from tools.report.spans import Clause, Sentence, clauses, denied, mode_at
 
 MAX_LINES = 3000
@@ -71,6 +72,11 @@ def match(ref: str, lines: list[tuple[int, str]], only: str = "") -> list[Readin
     return list(found.values())
 
 
+def _kind(fact: str) -> str:
+    definition = load().facts.get(fact)
+    return definition.type if definition else "text"
+
+
 @lru_cache(maxsize=4096)
 def _speaks_of_denial(pattern: str) -> bool:
     return _DENIAL.search(re.sub(r"\\b|[?:|()\[\]]", " ", pattern)) is not None
@@ -106,11 +112,12 @@ def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only:
         if denied(text, parts, hit.start(), hit.end()) or _denies_itself(signature.pattern, hit[0]):
             continue
         span = text[hit.start() : hit.end()].strip()
-        if not span:
+        value = captured(signature, _kind(signature.fact), hit)
+        if not span or value is None:
             continue
         found[signature.fact] = Reading(
             fact=signature.fact,
-            value=signature.value,
+            value=value,
             source=Source(kind="words", ref=ref, line=number, span=span),
             method=f"claim {signature.id}",
         )
