@@ -128,10 +128,7 @@ def sigmoid(logit: float) -> float:
 
 
 def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang: str = "en") -> list[Hypothesis]:
-    """All hypotheses with any support, best first: stable.
-
-    Of equally sure ones a rule that fired goes before mere likeness, then what is said surer, log-odds and key.
-    """
+    """All hypotheses with any support, best first; of equal ones what is said surer, then log-odds and key: stable."""
     table: dict[str, Hypothesis] = {}
     for result in results:
         rule = known.rules[result.id]
@@ -148,9 +145,7 @@ def hypotheses(known: Knowledge, ledger: Ledger, results: list[RuleResult], lang
     _explain_away(table)
     for hypothesis in table.values():
         _cap(ledger, hypothesis)
-    return sorted(
-        table.values(), key=lambda h: (-round(h.confidence, 6), not _ruled(h), -h.stated, -round(h.logit, 6), h.key)
-    )
+    return sorted(table.values(), key=lambda h: (-round(h.confidence, 6), -h.stated, -round(h.logit, 6), h.key))
 
 
 def _seen(result: RuleResult) -> list[str]:

@@ -231,14 +231,3 @@ def test_what_separates_a_cause_from_its_look_alike_counts_for_mere_likeness_too
     free, held = (judged(b, {"flag.n5": True}, alike=0.99)["cause"] for b in (plain, base))
     assert held.logit == pytest.approx(free.logit - CAL.separator)
     assert held.against
-
-
-def test_of_equally_sure_causes_the_one_a_rule_heard_goes_first() -> None:
-    base = known(rule(strength="decisive"))
-    ledger = Ledger(base)
-    words = Source(kind="words", ref="r.md", line=1, span="so")
-    ledger.add(Reading(fact="flag.n0", value=True, source=words))
-    ledger.add(Reading(fact="words.resemble", value=0.99, labels={"family": "other"}, source=words))
-    found = from_ledger(base, ledger)
-    assert found["cause"].confidence == found["other"].confidence == CAL.cap_words
-    assert next(iter(found)) == "cause"
