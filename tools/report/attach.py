@@ -102,7 +102,9 @@ def _foreign(text: str, mark: Condition, stop: int) -> bool:
 
 
 # "MTP 46.1 ms": a figure with a unit; "MTP 3" is a setting of it.
-_FIGURE = re.compile(r"\s?(?:is|was|has|gives|about|around|~|:|=)?\s?\d[\d.,]*\s?(?:ms|s|tok\w*/s|t/s|tps|%|req/s|tokens)(?![\w])", re.I)
+_FIGURE = re.compile(
+    r"\s?(?:is|was|has|gives|about|around|~|:|=)?\s?\d[\d.,]*\s?(?:ms|s|tok\w*/s|t/s|tps|%|req/s|tokens)(?![\w])", re.I
+)
 
 
 def _owns(text: str, mark: Condition) -> bool:

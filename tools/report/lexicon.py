@@ -77,6 +77,7 @@ class Shapes(Struct, forbid_unknown_fields=True, kw_only=True):
     """Thresholds of shape facts (``shapes.yaml``)."""
 
     worse: float
+    trigger: float
     better: float
     same: float
     grows: float

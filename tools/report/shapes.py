@@ -14,6 +14,8 @@ from tools.report.sweeps import Sweep
 
 LATENCY = ("ttft", "tpot", "itl", "e2e", "step_time", "prefill_time", "queue_time", "duration")
 SPEED = ("generation_tps", "total_tps", "user_tps", "requests_per_s", "prompt_tps")
+# Features (knowledge/lexicon/features.yaml) that are work on the host for every token.
+PER_TOKEN_WORK = ("structured output", "penalties", "logprobs", "logits processors")
 # Latencies that more GPUs are meant to shorten.
 WHOLE = ("ttft", "tpot", "itl", "e2e", "step_time", "prefill_time")
 ENGINE_SIDE = ("itl", "tpot", "prefill_time", "queue_time", "step_time")
@@ -137,6 +139,8 @@ def of_pairs(found: list[Pair]) -> list[Shape]:
             out.append(Shape("shape.after_upgrade", pair.line, pair.span, text))
         elif pair.difference == "feature_on_off":
             out.append(Shape("shape.only_with_feature", pair.line, pair.span, text))
+            if worse >= shapes.trigger and any(name in pair.what for name in PER_TOKEN_WORK):
+                out.append(Shape("concept.structured_is_trigger", pair.line, pair.span, text))
         elif pair.difference == "time" and worse >= shapes.decay:
             out.append(Shape("shape.decays_with_uptime", pair.line, pair.span, text))
     out.extend(_run_pairs(found))

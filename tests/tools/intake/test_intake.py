@@ -224,7 +224,9 @@ def test_a_complaint_around_a_launch_line_is_read_by_both_readers() -> None:
     assert {"config.max_num_seqs", "symptom.crash"} <= {r.fact for r in readings}
 
 
-SMI = "==============NVSMI LOG==============\nAttached GPUs : 1\n    Performance State : P2\n    SW Power Cap : Active\n"
+SMI = (
+    "==============NVSMI LOG==============\nAttached GPUs : 1\n    Performance State : P2\n    SW Power Cap : Active\n"
+)
 BENCH = "============ Serving Benchmark Result ============\nSuccessful requests: 10\nBenchmark duration (s): 20.0\nOutput token throughput (tok/s): 33.0\n"
 
 
