@@ -16,8 +16,8 @@ def _facts(text: str) -> set[str]:
     [
         # The answer of the turn before is prefilled again.
         ("turn 1: prompt=400 output=120 cached=0\nturn 2: prompt=560 output=90 cached=400\n", {"concept.missing_equals_output"}),
-        ("| turn | prompt tokens | output tokens | cached tokens |\n|---|---|---|---|\n| 1 | 1,000 | 300 | 0 |\n"
-         "| 2 | 1,400 | 250 | 992 |\n| 3 | 1,800 | 100 | 1,392 |\n", {"concept.missing_equals_output"}),
+        (("| turn | prompt tokens | output tokens | cached tokens |\n|---|---|---|---|\n| 1 | 1,000 | 300 | 0 |\n"
+         "| 2 | 1,400 | 250 | 992 |\n| 3 | 1,800 | 100 | 1,392 |\n"), {"concept.missing_equals_output"}),
         # A fixed head is found and nothing behind it.
         ("a: input=9000, cached=2048\nb: input=9900, cached=2048\nc: input=11000, cached=2048\n", {"concept.common_prefix_pinned"}),
         ("a: input=900 cached=0\nb: input=1800 cached=0\n", {"concept.cache_insert_missing"}),
