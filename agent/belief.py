@@ -160,16 +160,18 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     h.only_partial = all(r.state != "fired" or origins.common(ledger, r) for r in h.results)
     for rule, result in zip(h.rules, h.results, strict=True):
         weight = cal.strengths[rule.strength]
-        common = origins.common(ledger, result)
+        common = result.state == "fired" and origins.common(ledger, result)
         h.shown = h.shown or (result.state == "fired" and not common and not origins.told(ledger, result))
-        if result.state == "fired":
-            if common:
-                h.against.append(_cited(SAME_IN_BOTH.get(lang, SAME_IN_BOTH["en"]), result.evidence))
-            weights.append(cal.partial * weight if common else weight)
+        if common:
+            h.against.append(_cited(SAME_IN_BOTH.get(lang, SAME_IN_BOTH["en"]), result.evidence))
+            weights.append(cal.partial * weight)
+            evidence.update(dict.fromkeys(result.evidence))
+        elif result.state == "fired":
+            weights.append(weight)
             h.decisive = h.decisive or rule.strength == "decisive"
             evidence.update(dict.fromkeys(result.evidence))
             h.says.append(_cited(both(rule.mechanism, lang), result.evidence))
-            weights.extend(_signs(ledger, rule.supports if not common else [], h.says, evidence, lang, h))
+            weights.extend(_signs(ledger, rule.supports, h.says, evidence, lang, h))
         else:
             held = len(_seen(result))
             share = held / (held + len(result.missing))
@@ -181,7 +183,7 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     h.logit = cal.prior + total
     h.evidence = list(evidence)
     card = known.families.get(h.family)
-    _refute(ledger, h, [r for rule in h.rules for r in rule.refuted_by] + (card.refuted_by if card else []), lang)
+    _refute(ledger, h, [r for rule in _speaking(h) for r in rule.refuted_by] + (card.refuted_by if card else []), lang)
 
 
 def _signs(
@@ -212,7 +214,7 @@ def _minus(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> float:
                 costs.append(cal.against * cal.strengths[sign.strength])
                 h.against.append(_cited(both(sign.says, lang), verdict.used))
     card = known.families.get(h.family)
-    twins: list[LookAlike] = [t for rule in h.rules for t in rule.look_alikes] + (card.look_alikes if card else [])
+    twins: list[LookAlike] = [t for rule in _speaking(h) for t in rule.look_alikes] + (card.look_alikes if card else [])
     for twin in twins:
         verdict = evaluate(tree(twin.cond), ledger)
         if verdict.truth:
@@ -220,6 +222,11 @@ def _minus(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> float:
             h.against.append(_cited(both(twin.says, lang), verdict.used))
     costs.sort(reverse=True)
     return sum(cost * (0.5**rank) for rank, cost in enumerate(costs))
+
+
+def _speaking(h: Hypothesis) -> list[Rule]:
+    """The rules that fired, else all: what would speak against a rule is no word against another that fired."""
+    return [rule for rule, x in zip(h.rules, h.results, strict=True) if x.state == "fired"] or h.rules
 
 
 def _refute(ledger: Ledger, h: Hypothesis, refuters: list[Refuter], lang: str) -> None:

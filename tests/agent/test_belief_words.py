@@ -231,3 +231,36 @@ def test_what_separates_a_cause_from_its_look_alike_counts_for_mere_likeness_too
     free, held = (judged(b, {"flag.n5": True}, alike=0.99)["cause"] for b in (plain, base))
     assert held.logit == pytest.approx(free.logit - CAL.separator)
     assert held.against
+
+
+@pytest.mark.parametrize("asked", ["concept.asks_feature", "concept.asks_how"])
+def test_wishes_and_how_to_questions_get_no_fault_from_likeness(asked: str) -> None:
+    base = known()
+    base.facts[asked] = FactDef(name=asked, unit="", type="bool", means=NOTE, combine="any")
+    assert judged(base, {asked: True}, alike=0.99)["cause"].confidence < CAL.incident_at
+    hurt = judged(base, {asked: True, "symptom.ttft": True}, alike=0.99)["cause"]
+    assert (hurt.confidence >= CAL.incident_at) is (asked == "concept.asks_how"), "a wish tells the pain it would cure"
+
+
+def test_a_wish_holds_back_a_phrase_and_not_figures() -> None:
+    wish = "concept.asks_feature"
+    for when, facts, named in (("flag.n0", {"flag.n0": True}, False), ("words.calm > 5", {"words.calm": 9.0}, True)):
+        base = known(rule(strength="decisive", when=when))
+        base.facts[wish] = FactDef(name=wish, unit="", type="bool", means=NOTE, combine="any")
+        assert (judged(base, {**facts, wish: True})["cause"].confidence >= CAL.incident_at) is named
+
+
+def test_a_decisive_rule_that_both_runs_share_is_not_decisive() -> None:
+    base = known(rule(strength="decisive"))
+    base.facts["pair.difference"] = FactDef(name="pair.difference", unit="", type="list", means=NOTE, combine="first")
+    shared = _two_launches(base, other=True, compared=True)
+    assert not shared.decisive and not shared.says
+
+
+def test_what_separates_a_rule_that_did_not_fire_speaks_against_no_other() -> None:
+    fired = rule(id="R-1", strength="strong")
+    half = rule(id="R-2", when={"all": ["flag.n1", "flag.n2"]}, look_alikes=[twin("flag.n5")])
+    facts = {"flag.n0": True, "flag.n1": True, "flag.n5": True}
+    alone, both_rules = (judged(known(*rules), facts, kind="file")["cause"] for rules in ((fired,), (fired, half)))
+    assert both_rules.logit >= alone.logit and not both_rules.against
+    assert judged(known(half), facts, kind="file")["cause"].against, "of rules that all lack input it still speaks"

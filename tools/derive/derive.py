@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
-from tools.contract import Context, Reading, Source
+from tools.contract import Context, Reading
+from tools.derive.base import computed, first
+from tools.derive.setup import cpu_quota, replicas, shared_blocks
 from tools.view import Evidence, Ledger
 
 Step = Callable[[Ledger], list[Reading]]
-
-
-def computed(
-    fact: str, value: Any, method: str, ledger: Ledger, *inputs: str | Evidence, caveats: tuple[str, ...] = ()
-) -> Reading:
-    """A reading whose sources are other facts: evidence ids of the inputs stand in ``source.inputs``.
-
-    An input is a fact's name, or the evidence itself where it is not what the ledger combines the fact to.
-    """
-    behind = ((x.id,) if isinstance(x, Evidence) else ledger.ids(x) for x in inputs)
-    ids = tuple(dict.fromkeys(i for row in behind for i in row))
-    if isinstance(value, float):
-        value = round(value, 6)
-    return Reading(fact=fact, value=value, source=Source(kind="computed", inputs=ids), method=method, caveats=caveats)
 
 
 def sequence_cap(ledger: Ledger) -> list[Reading]:
@@ -86,8 +73,8 @@ def _told_lengths(ledger: Ledger) -> tuple[Evidence, Evidence] | None:
 
 def _lengths(ledger: Ledger) -> tuple[tuple[str | Evidence, float], tuple[str | Evidence, float]] | None:
     """Prompt and answer length of a request with where each is from; ``None`` when one is not known."""
-    prompt = _first(ledger, "prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens")
-    output = _first(ledger, "output_tokens.mean", "bench.output_tokens", "said.output_tokens")
+    prompt = first(ledger, "prompt_tokens.mean", "bench.input_tokens", "said.prompt_tokens")
+    output = first(ledger, "output_tokens.mean", "bench.output_tokens", "said.output_tokens")
     if not prompt or not output or not prompt[1] or not output[1]:
         return None
     if prompt[0].startswith("said.") and output[0].startswith("said."):
@@ -99,7 +86,7 @@ def _lengths(ledger: Ledger) -> tuple[tuple[str | Evidence, float], tuple[str | 
 def kv_arithmetic(ledger: Ledger) -> list[Reading]:
     """Tokens one request holds and how many of them the pool can hold (prompt plus generated)."""
     out: list[Reading] = []
-    pool = _first(ledger, "kv.capacity_tokens", "log.kv_cache.tokens")
+    pool = first(ledger, "kv.capacity_tokens", "log.kv_cache.tokens")
     if not pool or not pool[1]:
         return out
     lengths = _lengths(ledger)
@@ -112,7 +99,7 @@ def kv_arithmetic(ledger: Ledger) -> list[Reading]:
         method = f"pool {pool[1]:,.0f} ÷ {each:,.0f} tokens a request at its end"
         out.append(computed("kv.requests_that_fit", fits, method, ledger, pool[0], *ends))
         one = _fullest(ledger)  # the pool is that of one engine
-        peak = (one, one.value) if one else _first(ledger, "said.concurrency", "bench.concurrency")
+        peak = (one, one.value) if one else first(ledger, "said.concurrency", "bench.concurrency")
         if peak:
             method = f"{peak[1]:g} requests × {each:,.0f} tokens ÷ pool"
             out.append(computed("kv.demand_ratio", peak[1] * each / pool[1], method, ledger, peak[0], pool[0], *ends))
@@ -133,7 +120,7 @@ def kv_arithmetic(ledger: Ledger) -> list[Reading]:
 def budget(ledger: Ledger) -> list[Reading]:
     """Prompt length against the per-step token budget: how many steps a prefill takes, how much of a step it fills."""
     out: list[Reading] = []
-    limit = _first(ledger, "config.max_num_scheduled_tokens", "config.max_num_batched_tokens")
+    limit = first(ledger, "config.max_num_scheduled_tokens", "config.max_num_batched_tokens")
     if not limit or limit[1] <= 0:
         return out
     for prompt in ("prompt_tokens.mean", "prompt_tokens.p99", "bench.input_tokens", "said.prompt_tokens"):
@@ -215,17 +202,17 @@ def phase_mix(ledger: Ledger) -> list[Reading]:
 
 def graphs(ledger: Ledger) -> list[Reading]:
     """Batch width that graphs must cover (sequences × (1 + draft tokens)) against the largest captured size."""
-    captured = _first(ledger, "log.cudagraph_truncated_to", "config.cudagraph.capture_max")
+    captured = first(ledger, "log.cudagraph_truncated_to", "config.cudagraph.capture_max")
     limits: tuple[str, ...] = ("limits.sequence_cap", "config.max_num_seqs")
     drafts = ledger.num("config.spec.num_tokens") or 0.0
     inputs: tuple[str, ...] = ("config.spec.num_tokens",)
     if not captured:
         # SGLang captures batch sizes, each with its drafts in it, and caps sequences far above what it captures:
         # only a width that was seen says anything.
-        captured, drafts, inputs = _first(ledger, "log.sglang.cuda_graph_max_bs"), 0.0, ()
+        captured, drafts, inputs = first(ledger, "log.sglang.cuda_graph_max_bs"), 0.0, ()
         limits = ("queue.running.p50", "queue.running.mean")
     one = _fullest(ledger)
-    seqs = _first(ledger, "said.concurrency") or (one and (one, one.value)) or _first(ledger, *limits)
+    seqs = first(ledger, "said.concurrency") or (one and (one, one.value)) or first(ledger, *limits)
     if not captured or not captured[1] or not seqs:
         return []
     cap = ledger.num("limits.sequence_cap")
@@ -236,57 +223,6 @@ def graphs(ledger: Ledger) -> list[Reading]:
     return [
         computed("cudagraph.width_over_capture", width / captured[1], method, ledger, captured[0], seqs[0], *inputs)
     ]
-
-
-def shared_blocks(ledger: Ledger) -> list[Reading]:
-    """What prompts share over one KV block: only whole blocks are cached, so less than one can never be found."""
-    shared = ledger.num("said.shared_tokens")
-    named = [e for e in ledger.of("said.setting") if e.labels.get("name") == "block_size"]
-    found = _first(ledger, "log.attention_block_tokens", "said.block_tokens")
-    block: tuple[str | Evidence, float] | None = found or next(
-        ((e, e.value) for e in named if isinstance(e.value, int | float)), None
-    )
-    block = block or _first(ledger, "config.block_size")
-    if not shared or not block or block[1] <= 0:
-        return []
-    method = f"{shared:g} shared tokens ÷ block of {block[1]:g}"
-    return [computed("prefix.shared_over_block", shared / block[1], method, ledger, "said.shared_tokens", block[0])]
-
-
-EVEN = 1.15
-
-
-def replicas(ledger: Ledger) -> list[Reading]:
-    """Whether load is even over all replicas: two ranks of eight say nothing of the other six."""
-    count, load = ledger.num("replicas.count"), ledger.num("replicas.load_max_over_mean")
-    if count is None or load is None or count < 2:
-        return []
-    size = ledger.num("config.data_parallel_size")
-    if size is not None and size > count and ledger.value("replicas.are_ranks") is True:
-        method = f"{size:g} data-parallel ranks configured, {count:g} seen"
-        return [
-            computed("replicas.unseen", size - count, method, ledger, "config.data_parallel_size", "replicas.count")
-        ]
-    method = f"most loaded ÷ average {load:.3g} of {count:g}, against {EVEN}"
-    return [computed("replicas.even", load < EVEN, method, ledger, "replicas.load_max_over_mean", "replicas.count")]
-
-
-def cpu_quota(ledger: Ledger) -> list[Reading]:
-    """CPU cores in use over the cores granted, of one side of a comparison: at 1 the kernel holds the process back."""
-    out: list[Reading] = []
-    limits = [e for e in ledger.of("said.cpu_limit") if isinstance(e.value, int | float) and e.value > 0]
-    granted = ledger.num("config.cpu_limit_cores")
-    for used in ledger.of("said.cpu_cores"):
-        if not isinstance(used.value, int | float):
-            continue
-        marks = {k: v for k, v in used.labels.items() if k != "metric"}
-        same = [e for e in limits if marks == {k: v for k, v in e.labels.items() if k != "metric"}]
-        limit = same[0].value if same else granted
-        if limit:
-            method = f"{used.value:g} cores in use ÷ {limit:g} granted"
-            by = same[0] if same else "config.cpu_limit_cores"
-            out.append(computed("host.cpu.quota_share", used.value / limit, method, ledger, used, by))
-    return out
 
 
 def platform(ledger: Ledger) -> list[Reading]:
@@ -428,14 +364,6 @@ def _labelled(reading: Reading, **labels: str) -> Reading:
     from msgspec import structs
 
     return structs.replace(reading, labels={**reading.labels, **labels})
-
-
-def _first(ledger: Ledger, *facts: str) -> tuple[str, float] | None:
-    for fact in facts:
-        value = ledger.num(fact)
-        if value is not None:
-            return fact, value
-    return None
 
 
 def derive(ledger: Ledger, context: Context) -> None:

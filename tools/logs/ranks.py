@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.contract import Reading, Source
 from tools.logs.series import EngineSeries
-from tools.replicas import waiting_beside_free
+from tools.replicas import compared, waiting_beside_free
 
 _DP = re.compile(r"\bDP\d+")
 # SGLang's decode side of a prefill/decode split queues in front of the allocation, not in the running queue.
@@ -43,17 +43,12 @@ def readings(series: Iterable[EngineSeries], ref: str) -> Iterator[Reading]:
         return Reading(fact=fact, value=value, source=Source(kind="file", ref=ref, line=first), method=how)
 
     queues = {name: sum(_mean(group, key) or 0.0 for key in _QUEUES) for name, group in ranks.items()}
-    loads = {name: (_mean(group, "running") or 0.0) + queues[name] for name, group in ranks.items()}
+    running = {name: _mean(group, "running") or 0.0 for name, group in ranks.items()}
     yield make("replicas.count", len(ranks), "ranks that print statistics lines")
     yield make("replicas.are_ranks", True, "ranks of one log")
-    mean = sum(loads.values()) / len(loads)
-    if mean > 0:
-        how = "mean (running + waiting): most loaded ÷ average of the ranks in this log"
-        yield make("replicas.load_max_over_mean", round(max(loads.values()) / mean, 4), how)
     usage = {name: kv for name, group in ranks.items() if (kv := _mean(group, "kv")) is not None}
+    for row in compared(running, queues, usage):
+        yield make(*row)
     if len(usage) > 1:
-        yield make(
-            "replicas.kv_gap", round(max(usage.values()) - min(usage.values()), 4), "highest − lowest mean KV use"
-        )
         seen, how = waiting_beside_free(queues, usage)
         yield make("replicas.waiting_beside_free", seen, how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.metrics.maker import Maker, ref_of
 from tools.metrics.series import Window
 
+# Looked-up tokens from which never a hit says something: a few prompts of usual length, beyond a first request.
 MANY_QUERIES = 4000.0
 
 

@@ -6,7 +6,7 @@ import itertools
 
 from tools.metrics.maker import Maker, mean_of, pairs, ref_of
 from tools.metrics.series import PLACES, Ref, median, pool_tokens
-from tools.replicas import waiting_beside_free
+from tools.replicas import compared, waiting_beside_free
 
 
 def gauges(m: Maker) -> None:
@@ -282,8 +282,9 @@ def health(m: Maker) -> None:
             for track in tracks:
                 engines.setdefault(track.who(), {})[key] = mean_of(track.values)
     if len(engines) > 1:
-        loads = {who: row.get("running", 0.0) + row.get("waiting", 0.0) for who, row in engines.items()}
-        mean = mean_of(list(loads.values()))
+        running, queues, usage = (
+            {who: row[key] for who, row in engines.items() if key in row} for key in ("running", "waiting", "kv_usage")
+        )
         ref = ref_of(m.series, "running")
         m.put("replicas.count", len(engines), "distinct engine, instance or replica labels", ref)
         homes = {tuple((k, v) for k, v in t.labels.items() if k in PLACES) for t in m.series.all("running")}
@@ -295,21 +296,11 @@ def health(m: Maker) -> None:
         pools = _pools(m)
         if len(pools) > 1 and len(models) == 1:
             m.put("replicas.pool_max_over_min", max(pools) / min(pools), "largest ÷ smallest KV pool in tokens", ref)
-        if mean > 0:
-            m.put(
-                "replicas.load_max_over_mean",
-                max(loads.values()) / mean,
-                "mean (running + waiting): most loaded ÷ average",
-                ref,
-            )
-        kv = [row["kv_usage"] for row in engines.values() if "kv_usage" in row]
-        if len(kv) > 1:
-            m.put("replicas.kv_gap", max(kv) - min(kv), "highest − lowest mean KV usage", ref)
-            if len(models) == 1:  # an engine of another model has no room for these requests
-                queues = {who: row["waiting"] for who, row in engines.items() if "waiting" in row}
-                usage = {who: row["kv_usage"] for who, row in engines.items() if "kv_usage" in row}
-                if len(queues) > 1:
-                    m.put("replicas.waiting_beside_free", *waiting_beside_free(queues, usage), ref)
+        for fact, value, how in compared(running, queues, usage):
+            m.put(fact, value, how, ref)
+        # An engine of another model has no room for these requests.
+        if len(models) == 1 and len(usage) > 1 and len(queues) > 1:
+            m.put("replicas.waiting_beside_free", *waiting_beside_free(queues, usage), ref)
     for state in ("weights_offloaded", "discard_all"):
         if any(v > 0 for _, v in m.series.pooled("sleep_state", sleep_state=state)):
             m.put("engine.sleeping", True, f"sleep_state={state}", ref_of(m.series, "sleep_state"))

@@ -10,11 +10,8 @@ _SERIES = re.compile(
 _ANY = re.compile(r"^[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^}\n]*\})? +[-+0-9.eENaInf]+(?: \d+)?$", re.M)
 FAILED = "# SCRAPE FAILED"  # what recording scripts leave where the server did not answer
 _TYPE = re.compile(r"^# (?:TYPE|HELP|UNIT) \S+", re.M)
-# Anything a server or a proxy answers with: series, comments, HTML, JSON, a status line.
-_PAGE = re.compile(
-    r"^[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^}\n]*\})? +[-+0-9.eENaInf]+(?: \d+)?\s*$|^# (?:HELP|TYPE|UNIT|EOF|SCRAPE) |^\s*[<{\[]|^HTTP/|^upstream |^curl: ",
-    re.M,
-)
+# What a server or a proxy answers with in place of series: HTML, JSON, a status line.
+_ANSWER = re.compile(r"^\s*[<{\[]|^HTTP/|^upstream |^curl: |^# (?:EOF|SCRAPE)", re.M)
 _NAME = re.compile(r"\.(?:prom|metrics)(?:\.gz)?$|(?:^|/)metrics[-_.]?\d*\.(?:txt|prom)", re.I)
 
 
@@ -31,8 +28,8 @@ def sniff(name: str, head: str) -> float:
         return 0.97
     if _NAME.search(name):
         # "metrics.txt" may as well be somebody's own table of figures; a proxy's page in its place is a lost scrape.
-        own = name.lower().endswith(".txt") and head.strip() and not _PAGE.search(head)
-        return 0.0 if own else 0.9
+        page = any(pattern.search(head) for pattern in (_ANY, _TYPE, _ANSWER))
+        return 0.0 if name.lower().endswith(".txt") and head.strip() and not page else 0.9
     if _TYPE.search(head[:4000]) and _ANY.search(head[:20000]):
         return 0.6
     return 0.0

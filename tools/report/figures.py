@@ -12,7 +12,7 @@ from tools.report.blocks import Line
 from tools.report.conditions import Condition
 from tools.report.headers import Head
 from tools.report.metrics import Mention
-from tools.report.observe import Observation
+from tools.report.observe import UNITS, Observation
 from tools.report.quantities import Quantity
 
 Unit = tuple[str, float]
@@ -260,21 +260,8 @@ def _ratio(metric: str, ratio: float, span: str, stat: str, place: Place) -> Obs
 
 
 def _canonical(metric: str, dim: str, item: Quantity) -> str:
-    table = {
-        "seconds": "s",
-        "tokens_per_s": "tokens/s",
-        "requests_per_s": "requests/s",
-        "fraction": "fraction",
-        "bytes": "GiB",
-        "bytes_per_s": "GB/s",
-        "bits_per_s": "Gb/s",
-        "watts": "W",
-        "hertz": "MHz",
-        "celsius": "C",
-        "count": "count",
-    }
-    if dim in table:
-        return table[dim]
+    if dim in UNITS:
+        return UNITS[dim]
     guess = {
         "generation_tps": "tokens/s",
         "prompt_tps": "tokens/s",

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from tools.contract import Reading, Source
-from tools.replicas import waiting_beside_free
+from tools.replicas import compared, waiting_beside_free
 from tools.report.blocks import cells, table_mode
 
 MAX_REPLICAS = 512
@@ -77,16 +77,12 @@ def _facts(ref: str, fleet: _Fleet) -> Iterator[Reading]:
 
     yield make("replicas.count", len(loads), "replicas in the table somebody gives")
     yield make("replicas.are_ranks", all(_RANKS.search(kind) for kind in fleet.kinds), "what the table calls them")
-    mean = sum(loads.values()) / len(loads)
-    if mean > 0:
-        how = "running + waiting: most loaded ÷ average of the table"
-        yield make("replicas.load_max_over_mean", round(loads[top] / mean, 4), how)
     usage = fleet.values.get("kv", {})
-    if not usage and waiting:
+    for row in compared(running, waiting, usage):
+        yield make(*row)
+    if not usage:
         # Nothing runs there and nothing waits: whatever its pool is, it has room.
         usage = {name: 0.0 for name in waiting if running.get(name) == 0.0 and waiting[name] == 0.0}
-    if len(usage) > 1 and fleet.values.get("kv"):
-        yield make("replicas.kv_gap", round(max(usage.values()) - min(usage.values()), 4), "highest − lowest KV use")
     if usage and len(waiting) > 1:
         seen, how = waiting_beside_free(waiting, usage)
         yield make("replicas.waiting_beside_free", seen, how)

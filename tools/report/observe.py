@@ -216,15 +216,19 @@ def _counted(mention: Mention, item: Quantity, text: str) -> bool:
     return item.noun in ("requests", "concurrency") and mention.metric in ("running", "waiting")
 
 
-_UNITS = {
+# Canonical unit of each dimension, of prose and of tables.
+UNITS = {
     "seconds": "s",
     "tokens_per_s": "tokens/s",
     "requests_per_s": "requests/s",
     "fraction": "fraction",
     "bytes_per_s": "GB/s",
+    "bits_per_s": "Gb/s",
     "bytes": "GiB",
     "watts": "W",
     "hertz": "MHz",
+    "celsius": "C",
+    "count": "count",
 }
 _EXTRA_BEHIND = re.compile(
     r"^\s?(?:more|extra|additional|longer|slower|later|of overhead|overhead|on top|added)\b|^\s?(?:额外|更多)",
@@ -249,7 +253,7 @@ def _observation(
     value, dim, unit = item.value, item.dim, item.unit
     if item.dim == "plain" and mention.unit is not None:
         dim, value = mention.unit[0], item.raw * mention.unit[1]
-        unit = _UNITS.get(dim, "")
+        unit = UNITS.get(dim, "")
     metric = metrics.resolve(mention.metric, dim)
     line, span = parsed.sentence.locate(*_stretch(parsed, item, mention))
     value_line, value_span = parsed.sentence.locate(item.start, item.stop)

@@ -37,6 +37,8 @@ _INSTEAD = re.compile(
     r"(?:about |around |the |roughly |~|约|only )?$",
     re.IGNORECASE,
 )
+# "dropped to 10 tok/s from 30": the end of the change is told first.
+_FALLEN = re.compile(r"\b\w+\s(?:down |up )?to\s(?:about |around |only |just |roughly |~)?$", re.IGNORECASE)
 MAX_GAP = 40
 
 
@@ -284,6 +286,8 @@ def changes(text: str, found: list[Quantity]) -> list[Change]:
             out.append(Change(first, second, "arrow"))
         elif _FROM.search(text[max(0, left.start - 44) : left.start]) and _TO.search(link[-18:]):
             out.append(Change(first, second, "from-to"))
+        elif _FROM.fullmatch(link.lstrip()) and _FALLEN.search(text[max(0, left.start - 32) : left.start]):
+            out.append(Change(second, first, "to-from"))
         elif _INSTEAD.match(link):
             out.append(Change(second, first, "instead"))
         elif (

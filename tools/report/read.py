@@ -41,7 +41,14 @@ def read(parts: list[Part], context: Context) -> ReadResult:
 
 def _pairs(doc: Document) -> list[Pair]:
     prose = doc.prose()
-    out = pairs.of_observations(doc.found, prose)
+    # Which of two figures comes first is settled where the sentence itself says so.
+    told = {
+        (parsed.sentence.locate(item.start, item.stop)[0], frozenset((item.before, item.after)))
+        for item, parsed in doc.ratios
+        if item.before is not None
+    }
+    seen = pairs.of_observations(doc.found, prose)
+    out = [pair for pair in seen if (pair.line, frozenset((pair.before, pair.after))) not in told]
     said_first = (item.sentence.text for item in doc.parsed[:4])
     opening = " ".join(text for text in said_first if not text.rstrip().endswith(("?", "？")))
     for index, (item, parsed) in enumerate(doc.ratios):

@@ -21,7 +21,7 @@ _MARKDOWN = re.compile(r"(?i)\.(?:md|markdown)$")
 _FENCED = re.compile(r"^\s{0,3}(?:`{3,}|~{3,})[^\n]*\n.*?^\s{0,3}(?:`{3,}|~{3,})\s*$", re.M | re.S)
 _HEADING = re.compile(r"^#{1,4} [^\n]*[A-Za-z]{3,}[^\n]* [^\n]*$", re.M)
 _SENTENCE = re.compile(
-    r"^(?![A-Z]+[ :]|\S+[=:]\S*\s|.{0,60}\.py:\d)[^\n]{0,40}?\b[A-Za-z][a-z']+(?:,? [a-z][a-z'-]*){3}[^\n]*$|[\u3400-\u9fff]{8,}",
+    r"^(?![A-Z]{2,}[ :]|\S+[=:]\S*\s|.{0,60}\.py:\d)[^\n]{0,40}?\b[A-Za-z][a-z']+(?:,? [a-z][a-z'-]*){3}[^\n]*$|[\u3400-\u9fff]{8,}",
     re.M,
 )
 

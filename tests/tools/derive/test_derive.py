@@ -9,6 +9,7 @@ import pytest
 from knowledge import load
 from tools.contract import Context, Reading, Source
 from tools.derive import derive as steps
+from tools.derive import setup
 from tools.view import Ledger
 
 Facts = dict[str, Any]
@@ -363,14 +364,14 @@ def test_cpu_in_use_is_set_against_the_quota_of_the_same_side() -> None:
     ):  # fmt: skip
         source = Source(kind="words", ref="r.md", line=line, span="so")
         ledger.add(Reading(fact=fact, value=value, source=source, labels={"version": side, "metric": fact}))
-    found = steps.cpu_quota(ledger)
+    found = setup.cpu_quota(ledger)
     assert [r.value for r in found] == [0.25, 1.0]
     assert all(len(r.source.inputs) == 2 for r in found)
 
 
 def test_cpu_in_use_without_a_quota_says_nothing_and_a_manifest_gives_one() -> None:
-    assert steps.cpu_quota(ledger_of({"said.cpu_cores": 3.0})) == []
-    found = steps.cpu_quota(ledger_of({"said.cpu_cores": 3.0, "config.cpu_limit_cores": 4.0}))
+    assert setup.cpu_quota(ledger_of({"said.cpu_cores": 3.0})) == []
+    found = setup.cpu_quota(ledger_of({"said.cpu_cores": 3.0, "config.cpu_limit_cores": 4.0}))
     assert [r.value for r in found] == [0.75]
 
 
@@ -389,7 +390,7 @@ def test_cpu_in_use_without_a_quota_says_nothing_and_a_manifest_gives_one() -> N
     ],
 )  # fmt: skip
 def test_even_load_needs_all_replicas(facts: Facts, expected: Facts) -> None:
-    assert values(steps.replicas(ledger_of(facts))) == expected
+    assert values(setup.replicas(ledger_of(facts))) == expected
 
 
 @pytest.mark.parametrize(
@@ -403,5 +404,5 @@ def test_even_load_needs_all_replicas(facts: Facts, expected: Facts) -> None:
     ],
 )
 def test_shared_prefix_in_blocks(facts: Facts, expected: float | None) -> None:
-    found = values(steps.shared_blocks(ledger_of(facts)))
+    found = values(setup.shared_blocks(ledger_of(facts)))
     assert found == ({} if expected is None else {"prefix.shared_over_block": pytest.approx(expected, abs=1e-5)})

@@ -232,6 +232,8 @@ BENCH = "============ Serving Benchmark Result ============\nSuccessful requests
 
 @pytest.mark.parametrize("printed", [LOG, SMI, BENCH])
 def test_what_a_person_writes_around_a_print_out_is_not_lost(printed: str) -> None:
+    first = f"I see this with every prompt since the last update.\n\n```\n{printed}```\n"
+    assert classify(part(first, "report.md")) == "report", "a sentence may begin with I"
     text = f"# Decode is slow on our new card\n\nIt got slower this morning and nobody changed a flag.\n\n```\n{printed}```\n"
     assert classify(part(text, "report.md")) == "report"
     assert classify(part(text, "note.txt")) == "report"

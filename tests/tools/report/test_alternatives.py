@@ -93,3 +93,15 @@ def test_a_figure_far_away_is_not_the_other_side_of_a_switch() -> None:
 )
 def test_half_of_a_time_span_is_no_change(text: str, ratios: list[float]) -> None:
     assert [value for _, value in _pairs(text)] == ratios
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"),
+    [
+        ("Decode dropped to 10 tok/s from 30 tok/s after the upgrade.", 1 / 3),
+        ("TTFT rose to about 6 s from 2 s.", 3.0),
+        ("TTFT went from 2 s to 6 s.", 3.0),
+    ],
+)
+def test_the_sentence_says_which_figure_came_first(text: str, ratio: float) -> None:
+    assert [value for _, value in _pairs(text)] == [pytest.approx(ratio, abs=1e-3)]

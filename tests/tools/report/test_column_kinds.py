@@ -70,3 +70,15 @@ def test_ranges_and_chinese_lengths(text: str, fact: str, value: float) -> None:
 def test_latency_that_more_gpus_do_not_shorten(text: str, shape: str) -> None:
     assert shape in _facts(text)
     assert shape not in _facts("TPOT is 20 ms on one GPU and 11 ms on 2 GPUs.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "trigger"),
+    [
+        (("| without structured output | 50 |", "| with structured output | 29 |"), True),
+        (("| without penalties | 50 |", "| with penalties | 49 |"), False),
+        (("| without lora | 50 |", "| with lora | 29 |"), False),
+    ],
+)
+def test_work_per_token_that_costs_is_what_brings_it(rows: tuple[str, str], trigger: bool) -> None:
+    assert ("concept.structured_is_trigger" in _facts(_table("| run | tok/s |", *rows))) is trigger
