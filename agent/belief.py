@@ -161,7 +161,6 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     for rule, result in zip(h.rules, h.results, strict=True):
         weight = cal.strengths[rule.strength]
         common = result.state == "fired" and origins.common(ledger, result)
-        h.shown = h.shown or (result.state == "fired" and not common and not origins.told(ledger, result))
         if common:
             h.against.append(_cited(SAME_IN_BOTH.get(lang, SAME_IN_BOTH["en"]), result.evidence))
             weights.append(cal.partial * weight)
@@ -177,6 +176,7 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
             share = held / (held + len(result.missing))
             weights.append(cal.partial * weight * share)
             evidence.update(dict.fromkeys(result.evidence))
+    h.shown = _shown(ledger, h, list(evidence))
     weights.sort(reverse=True)
     total = sum(weight * (cal.further**rank) for rank, weight in enumerate(weights))
     total -= _minus(known, ledger, h, lang)
@@ -184,6 +184,15 @@ def _weigh(known: Knowledge, ledger: Ledger, h: Hypothesis, lang: str) -> None:
     h.evidence = list(evidence)
     card = known.families.get(h.family)
     _refute(ledger, h, [r for rule in _speaking(h) for r in rule.refuted_by] + (card.refuted_by if card else []), lang)
+
+
+def _shown(ledger: Ledger, h: Hypothesis, evidence: list[str]) -> bool:
+    """A reading shows it. A rule that rests on settings alone does where nothing else speaks or a reading does; that it
+    is what hurts is told where only words stand beside it."""
+    fired = [x for x in h.results if x.state == "fired" and not origins.common(ledger, x)]
+    settings = [x for x in fired if origins.settings_only(ledger, x.evidence)]
+    read = any(x not in settings and not origins.told(ledger, x.evidence) for x in fired)
+    return read or (bool(settings) and not origins.told(ledger, evidence))
 
 
 def _signs(

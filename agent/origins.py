@@ -17,11 +17,20 @@ def _items(ledger: Ledger, ids: Iterable[str]) -> list[Evidence]:
     return [item for item in map(ledger.get, ids) if item is not None]
 
 
-def told(ledger: Ledger, result: RuleResult) -> bool:
+def told(ledger: Ledger, ids: Iterable[str]) -> bool:
     """A person's words carry it: what else it rests on is settings, and a setting shows no symptom. Words are read less
     surely than what an instrument shows."""
-    kinds = {kind for i in result.evidence for kind in origins(ledger, i)}
+    kinds = _kinds(ledger, ids)
     return "words" in kinds and kinds <= {"words", "setting"}
+
+
+def settings_only(ledger: Ledger, ids: Iterable[str]) -> bool:
+    """Nothing but what was configured."""
+    return _kinds(ledger, ids) == {"setting"}
+
+
+def _kinds(ledger: Ledger, ids: Iterable[str]) -> set[str]:
+    return {kind for i in ids for kind in origins(ledger, i)}
 
 
 def origins(ledger: Ledger, evidence: str) -> set[str]:
