@@ -9,6 +9,13 @@ from tools.report import lexicon
 
 MAX_PIECES = 6
 _CUT = re.compile(r"\s?[,;/+|]\s?|\s(?:and|with)\s")
+# Names of ways to spread a model that are written as one word: TEP8, DEP16, PP2TP4, EPMoE, DeepEP.
+_LAYOUT = re.compile(
+    r"(?:(?:t|d|p|e|te|de|dt|tpe?|dpe?)p[-_ =]?\d{1,3}){1,3}|epmoe|deep[-_ ]?ep(?:[-_ ](?:auto|normal|low[-_ ]latency))?",
+    re.IGNORECASE,
+)
+# ``TP8-TRITON``: the backend behind a layout.
+_JOINED = re.compile(r"(?<=p\d)-(?=[a-z])|(?<=p\d\d)-(?=[a-z])", re.IGNORECASE)
 _FLAG = re.compile(r"^-{1,2}[\w-]+[= ]")
 # The text says that the two runs are the same in everything else.
 _ALONE = re.compile(
@@ -36,18 +43,27 @@ def kind(left: str, right: str) -> str:
     return differ[0] if differ[0] != "layout" or same_size else ""
 
 
+def known(label: str) -> bool:
+    """Whether a label is made of such values alone, so that it names a run and no feature that is on in it."""
+    found = _pieces(label)
+    return bool(found) and "" not in found
+
+
 def _gpus(values: frozenset[str]) -> int:
-    """GPUs of a layout: the product of its degrees, 0 when it names none. EP divides ranks that are there already."""
-    degrees = [int(found) for value in values if not value.startswith("e") for found in re.findall(r"\d+", value)]
+    """GPUs of a layout: the product of its degrees, 0 when it names none. EP divides ranks that other axes name."""
+    found = [(axis, int(count)) for value in values for axis, count in re.findall(r"([a-z]+)\D*(\d+)", value)]
+    degrees = [count for axis, count in found if not axis.startswith("e")] or [count for _, count in found]
     return math.prod(degrees) if degrees else 0
 
 
 def _pieces(label: str) -> dict[str, frozenset[str]]:
     """Kind → values of it in a label; what is no known value stands under the empty kind."""
     found: dict[str, set[str]] = {}
-    for piece in _CUT.split(label.strip(" `*_:：").lower())[:MAX_PIECES]:
+    joined = _JOINED.sub("/", label.strip(" `*_:：").lower())
+    for piece in _CUT.split(joined)[:MAX_PIECES]:
         plain = _FLAG.sub("", piece.strip(" `*_()\"'"))
         if plain:
             name = next((name for name, pattern in lexicon.alternatives() if pattern.fullmatch(plain)), "")
+            name = name or ("layout" if _LAYOUT.fullmatch(plain) else "")
             found.setdefault(name, set()).add(plain)
     return {name: frozenset(values) for name, values in found.items()}

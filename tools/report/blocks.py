@@ -27,6 +27,18 @@ _COMMAND = re.compile(
     r"|nvidia-smi\b\s*\S*|curl\s+-?\S|trtllm-\w+|text-generation-launcher\b|torchrun\b|mpirun\b|ray (?:start|serve)\b"
     r"|vllm-router\b|genai-perf\b|guidellm\b|aiperf\b|llama-server\b|lmdeploy\b|dynamo\s+\w|numactl\b|taskset\b)"
 )
+# A command's name as the subject of a sentence, and one with Chinese words outside of quotes, are prose.
+_SPOKEN = re.compile(
+    r"^\s*(?:vllm (?:serve|bench)|llama-server|nvidia-smi|lmdeploy|docker run|sglang) (?:hangs?|is|was|fails?|crash\w*|does(?:n't)?|did(?:n't)?|keeps?|takes?|took|uses?|used|returns?|logs?|shows?|showed|reports?|reported|says?|said|gives?|stops?|starts?|started|works?|worked|never|always|only|still|with(?:out)? (?!-)[a-z]+ [a-z]+|command|process|and|on|in|has|had|itself|gets?|got|seems?|runs?|ran)\b",
+    re.IGNORECASE,
+)
+_HAN = re.compile(r"[\u3400-\u9fff]{2}")
+# ``-e NCCL_NET=Socket \`` alone: a part of a container's command.
+_ENVIRONMENT = re.compile(r"^\s*(?:-e|--env)[ =]\"?[A-Z][A-Z0-9_]{2,}=\S")
+_BARS, _RULES = "│┃║", "─━═"
+_CORNERS = "╒╕╘╛╞╡╪╤╧├┤┼┌┐└┘┬┴╔╗╚╝╠╣╬╦╩┏┓┗┛┣┫╋┳┻"
+_BOX = str.maketrans({**dict.fromkeys(_BARS, "|"), **dict.fromkeys(_RULES, "-"), **dict.fromkeys(_CORNERS, "+")})
+_FRAME = re.compile(r"^\s*\+[-=+]{3,}\+\s*$")
 _PROMPT = re.compile(r"^\s*\$\s+\S")
 _BENCH = re.compile(r"^\s*=+\s*[\w ()/-]*(?:Result|Report|Summary)[\w ()/-]*=+\s*$", re.IGNORECASE)
 _DIFF = re.compile(r"^[-+](?![-+\s])[A-Za-z_][\w.\[\]-]*\s?(?:==|@|=|:)\s?\S+$")
@@ -101,7 +113,7 @@ def _single(line: Line, standalone: bool) -> Kind:
     if not standalone:
         if _LOG.match(text):
             return "log"
-        if (_COMMAND.match(text) and not _looks_prose(text)) or _PROMPT.match(text):
+        if (_COMMAND.match(text) and not _looks_prose(text)) or _PROMPT.match(text) or _ENVIRONMENT.match(text):
             return "command"
     if _DIFF.match(text):
         return "diff"
@@ -115,6 +127,8 @@ def _single(line: Line, standalone: bool) -> Kind:
 
 
 def _looks_prose(text: str) -> bool:
+    if _SPOKEN.match(text) or _HAN.search(re.sub(r"\"[^\"]*\"|'[^']*'|#.*", "", text)):
+        return True
     return text.rstrip().endswith((".", "?", "。", "？")) and " --" not in text and len(text.split()) > 5
 
 
@@ -143,7 +157,9 @@ def _runs(lines: list[Line], standalone: bool) -> Iterator[Block]:
                 stop += 1
         elif kind == "command":
             while stop < len(lines) and (
-                lines[stop - 1].text.rstrip().endswith("\\") or lines[stop].text.lstrip().startswith("--")
+                lines[stop - 1].text.rstrip().endswith("\\")
+                or lines[stop].text.lstrip().startswith("--")
+                or _ENVIRONMENT.match(lines[stop].text)
             ):
                 stop += 1
         elif kind in ("text", "item", "quote"):
@@ -180,7 +196,7 @@ def _joins(before: str, line: Line, standalone: bool, kind: Kind) -> bool:
 def cells(text: str, mode: str) -> list[str]:
     """Cells of one table line by mode: ``md`` (pipes), ``csv``, ``tab``, ``gap`` (two or more spaces), ``space``."""
     if mode == "md":
-        return [cell.strip() for cell in text.strip().strip("|").split("|")]
+        return [cell.strip() for cell in piped(text).strip().strip("|").split("|")]
     if mode in (",", ";"):
         return [cell.strip() for cell in text.split(mode)]
     if mode == "space":
@@ -190,6 +206,9 @@ def cells(text: str, mode: str) -> list[str]:
 
 def _table(lines: list[Line], start: int) -> int:
     """Number of lines of the table that begins here; 0 when none does."""
+    framed = _framed(lines, start)
+    if framed:
+        return framed
     mode = table_mode([line.text for line in lines[start : start + 3]])
     if not mode:
         return 0
@@ -215,6 +234,29 @@ def _table(lines: list[Line], start: int) -> int:
             break
         size += 1
     return size if size >= 2 else 0
+
+
+def piped(text: str) -> str:
+    """A line of a box drawn with Unicode as one of pipes and dashes, every character in its place."""
+    return text.translate(_BOX)
+
+
+def frame(text: str) -> bool:
+    """Whether a line is a rule of a framed table (``+----+----+``, ``╞════╪════╡``)."""
+    return bool(_FRAME.match(piped(text)))
+
+
+def _framed(lines: list[Line], start: int) -> int:
+    """Number of lines of a table in a frame that begins here; 0 when none does."""
+    if not frame(lines[start].text):
+        return 0
+    stop = start
+    while stop < len(lines) and (frame(lines[stop].text) or re.match(r"^\s*\|.*\|\s*$", piped(lines[stop].text))):
+        stop += 1
+    rows = [line.text for line in lines[start:stop] if not frame(line.text)]
+    # The page of nvidia-smi has a reader of its own.
+    own = any("NVIDIA-SMI" in text or "Driver Version" in text or "Volatile Uncorr" in text for text in rows[:6])
+    return stop - start if len(rows) >= 2 and not own and all(piped(text).count("|") > 2 for text in rows) else 0
 
 
 def table_mode(head: list[str]) -> str:

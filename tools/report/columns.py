@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from tools.report import conditions, quantities
+from tools.report import alternatives, conditions, quantities
 from tools.report.conditions import Condition
 from tools.report.headers import SIZE, Head, marks_of, metrics_of, setting_of
+from tools.report.metrics import Mention
 
 EMPTY = frozenset(("", "-", "–", "—", "n/a", "na", "none", "null", "nan", "?", "x", "tbd", "/"))
 # What a version, build, commit or date looks like; "baseline" or "DeepEP" under "Version" is a variant.
@@ -14,6 +15,8 @@ _RELEASED = re.compile(
     r"\d\.\d|\bv\d|\b[0-9a-f]{7,40}\b|\b20\d\d[-.]?\d\d|\b(?:nightly|main|master|latest|dev|old\w*|new\w*|prev\w*|before|after|parent|merge\w*|release\w*|good|bad)\b|旧|新",
     re.IGNORECASE,
 )
+_ON = re.compile(r"[✔✓☑✅√]\ufe0f?|x|yes|y|on|true|enabled?|1|开启?|启用|是", re.IGNORECASE)
+_OFF = re.compile(r"[✗✘❌☐×]\ufe0f?|-|–|—|/|no|n|off|false|disabled?|none|0|关闭?|禁用|否|", re.IGNORECASE)
 _DAYS = re.compile(
     r"^(?:day|hour|h|d|min|week)\s?(\d+(?:\.\d+)?)$|^(\d+(?:\.\d+)?)\s?(min|m|h|hours?|d|days?|s|sec)$", re.IGNORECASE
 )
@@ -39,6 +42,8 @@ CLOCK = re.compile(r"^(?:\d{4}-\d\d-\d\d[ T])?(\d{1,2}):(\d\d)(?::(\d\d))?$")
 def condition(column: Head, written: str) -> Condition | None:
     """The cell of a condition column as a condition."""
     text = written.strip()
+    if column.kind == "switch":
+        return Condition("feature", 0, len(text), column.marks[0].name, on=bool(_ON.fullmatch(text)))
     if text.lower() in EMPTY:
         return None
     size = SIZE.match(text)
@@ -102,6 +107,68 @@ def clock_heads(heads: list[Head]) -> None:
             base = seconds if base is None else base
             item.kind, item.mention = "", None
             item.marks = [Condition("uptime", 0, len(item.text), item.text, float(seconds - base))]
+
+
+def switches(heads: list[Head], rows: list[list[str]]) -> None:
+    """A column headed by a feature whose cells are ticked or not says of each row whether the feature was on."""
+    for index, item in enumerate(heads):
+        if item.kind or item.mention:
+            continue
+        name = conditions.feature_of(item.text) or conditions.feature_of(re.sub(r"[-_ ]", "", item.text))
+        written = [row[index].strip() for row in rows if index < len(row)] if name else []
+        on = [bool(_ON.fullmatch(text)) for text in written]
+        if len(set(on)) == 2 and all(ticked or _OFF.fullmatch(text) for ticked, text in zip(on, written, strict=True)):
+            item.kind, item.marks = "switch", [Condition("feature", 0, len(item.text), name, on=True)]
+
+
+def units(heads: list[Head], rows: list[list[str]]) -> None:
+    """Times without a unit: thousands can only be milliseconds, and no token comes within a thousandth of one."""
+    times: dict[int, list[float]] = {}
+    large = False
+    for index, item in enumerate(heads):
+        if item.mention and item.unit is None and item.mention.metric in ("ttft", "tpot", "itl", "e2e"):
+            found = [SIZE.match(row[index].strip()) for row in rows if index < len(row)]
+            times[index] = [float(cell[1].replace(",", "")) for cell in found if cell and not cell[2]]
+            least = 5000 if item.mention.metric == "e2e" else 1000
+            large = large or (bool(times[index]) and min(times[index]) >= least)
+    for index, values in times.items():
+        if large:
+            heads[index].unit = ("seconds", 0.001)
+        elif values and min(values) > 0 and max(values) < 1:
+            heads[index].unit = ("seconds", 1.0)
+
+
+def rates(heads: list[Head], rows: list[list[str]]) -> None:
+    """A bare ``Throughput`` that never exceeds the ``Request Rate`` beside it counts requests."""
+    offered = next((i for i, item in enumerate(heads) if item.mention and item.mention.metric == "request_rate"), -1)
+    for index, item in enumerate(heads):
+        if offered < 0 or item.mention is None or item.mention.metric != "throughput" or item.unit:
+            continue
+        cells = [
+            (SIZE.match(row[index].strip()), SIZE.match(row[offered].strip()))
+            for row in rows
+            if len(row) > max(index, offered)
+        ]
+        if cells and all(
+            own and rate and float(own[1].replace(",", "")) <= float(rate[1].replace(",", "")) for own, rate in cells
+        ):
+            item.mention, item.unit = Mention("requests_per_s", 0, 0, item.mention.stat), ("requests_per_s", 1.0)
+
+
+def layouts(heads: list[Head]) -> None:
+    """Columns named by values of one choice (``TP8-triton | TEP8-triton``) are the runs that are compared."""
+    runs = [item for item in heads[1:] if not item.kind and not item.mention and alternatives.known(item.text)]
+    if any(alternatives.kind(one.text, two.text) for one in runs for two in runs):
+        for item in runs:
+            item.marks = [Condition("variant", 0, len(item.text), item.text)]
+
+
+def samples(heads: list[Head]) -> None:
+    """Beside columns of statistics ``N`` counts the samples."""
+    if sum(bool(item.stat) for item in heads) >= 2:
+        for item in heads:
+            if re.fullmatch(r"n|#|count|samples", item.text, re.IGNORECASE):
+                item.kind, item.mention = "aside", None
 
 
 def repeated(heads: list[Head]) -> None:

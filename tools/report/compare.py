@@ -186,9 +186,16 @@ def read(parsed: Parsed) -> list[Ratio]:
         )
     for item in parsed.quantities:
         changed = _changed(plain, item)
-        if changed is None or not _open(parsed, item):
+        if changed is None or not _open(parsed, item) or _claimed(plain, item):
             continue
         mention = _near(plain, item.start, item.stop, parsed.mentions)
+        own = _OWN_NOUN.match(plain, item.stop)
+        if own and changed[0] in ("less", "more"):
+            # "70 % speed drop": the noun behind the figure is what changed, whatever was named before.
+            named = next((m for m in parsed.mentions if own.start("what") <= m.start < own.end("what")), None)
+            mention = named or mention
+            if named is None and own["what"].lower() in ("speed", "performance", "perf"):
+                changed, mention = (("slow" if changed[0] == "less" else "fast"), changed[1]), None
         ratio = _apply(changed, mention)
         if ratio is not None:
             out.append(Ratio(ratio[0], ratio[1], item.start, _word_end(plain, item.stop), "stated", item.approx))
@@ -235,6 +242,21 @@ def read(parsed: Parsed) -> list[Ratio]:
         start, stop = min(found.start(), mention.start), max(found.end(), mention.stop)
         out.append(Ratio(metrics.resolve(mention.metric, "tokens_per_s"), 1.0, start, stop, "same"))
     return out
+
+
+_OWN_NOUN = re.compile(
+    r"\s?(?P<what>speed|performance|perf|throughput|latency) (?:drops?|loss|slowdown|degradation|reduction|decrease|decline|hit|penalty|gain|increase|boost|improvement|regression)\b",
+    re.IGNORECASE,
+)
+_CLAIM = re.compile(
+    r"\b(?:claim(?:ed|s)?|advertis\w+|promis\w+|announced|official|theoretical|same)\s(?:\w+\s){0,2}?(?:about |~|up to )?$|(?:宣称|声称|号称|官方|理论)[^，。]{0,6}$",
+    re.IGNORECASE,
+)
+
+
+def _claimed(text: str, item: Quantity) -> bool:
+    """``the claimed 3.8 times``, ``the same 25x speedup``: what somebody promises, or what both sides have in common."""
+    return item.dim in ("factor", "fraction") and bool(_CLAIM.search(text[max(0, item.start - 32) : item.start]))
 
 
 def _word_end(text: str, stop: int) -> int:

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from tools.part import Part
 from tools.report import blocks, compare, observe, spans, tables
+from tools.report.checked import checked
 from tools.report.compare import Ratio
 from tools.report.observe import Observation, Parsed, Scope
 
@@ -21,12 +22,13 @@ _PROSE = ("heading", "text", "item", "quote")
 class Document(Struct):
     """``ratios`` pair a stated change with the sentence it stands in; ``table_ratios`` are relative cells (−8 %).
 
-    ``listed`` are the lines of name/value tables: what the set-up is, said without a sentence.
+    ``figures`` are the observations by sentence. ``listed`` are the lines of name/value tables: what the set-up is, said without a sentence.
     """
 
     part: Part
     parsed: list[Parsed] = field(default_factory=list)
     found: list[Observation] = field(default_factory=list)
+    figures: list[tuple[Parsed, list[Observation]]] = field(default_factory=list)
     ratios: list[tuple[Ratio, Parsed]] = field(default_factory=list)
     table_ratios: list[Observation] = field(default_factory=list)
     listed: list[Parsed] = field(default_factory=list)
@@ -100,7 +102,9 @@ def _operations(found: list[Observation]) -> list[Observation]:
 
 def _sentence(doc: Document, parsed: Parsed, scope: Scope) -> None:
     doc.parsed.append(parsed)
-    doc.found.extend(observe.read(parsed, scope))
+    found = checked(parsed, observe.read(parsed, scope))
+    doc.figures.append((parsed, found))
+    doc.found.extend(found)
     doc.ratios.extend((item, parsed) for item in compare.read(parsed))
 
 

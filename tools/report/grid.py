@@ -7,8 +7,19 @@ import re
 from msgspec import Struct
 
 from tools.report import quantities
-from tools.report.blocks import Block, Line, cells, table_mode
-from tools.report.columns import CLOCK, clock_heads, condition, repeated, sides
+from tools.report.blocks import Block, Line, cells, frame, piped, table_mode
+from tools.report.columns import (
+    CLOCK,
+    clock_heads,
+    condition,
+    layouts,
+    rates,
+    repeated,
+    samples,
+    sides,
+    switches,
+    units,
+)
 from tools.report.conditions import Condition
 from tools.report.headers import SIZE, Head, head, metrics_of
 from tools.report.metrics import Mention
@@ -24,6 +35,8 @@ _NAMES = re.compile(r"^(?:metrics?|measures?|names?|keys?|counters?|quantity|指
 _VALUES = re.compile(r"^(?:values?|settings?|details?|what|ours?|mine|值)?$", re.IGNORECASE)
 _ONE_DEVICE = re.compile(r"^#?\s?(?:gpu|card|rank|device|node)$", re.IGNORECASE)
 _FIGURE = re.compile(r"^[\s(]*[~<>≈≥≤±+−-]{0,2}\s?\d")
+_TAG = re.compile(r"</?(?:mark|b|i|u|strong|em|sup|sub|code|br|font|span)(?:\s[^<>]{0,60})?\s?/?>", re.IGNORECASE)
+_MEASURE = ("tokens_per_s", "requests_per_s", "seconds")
 _PAIR = re.compile(r"(?P<key>[A-Za-z_][\w.%-]*)=(?P<value>[^\s,;]+)")
 
 
@@ -58,11 +71,12 @@ class Grid(Struct):
 
 def layout(block: Block) -> Grid | None:
     """The grid of a table block; ``None`` when nothing can be told from it."""
-    lines = [line for line in block.lines if not _RULE.match(line.text)][:MAX_ROWS]
-    if not block.lines[0].text.strip(" |"):
+    framed = frame(block.lines[0].text)
+    lines = [line for line in block.lines if not _RULE.match(piped(line.text))][:MAX_ROWS]
+    if not framed and not block.lines[0].text.strip(" |"):
         # ``| | |`` is a header without words.
         lines.insert(0, block.lines[0])
-    mode = table_mode([line.text for line in block.lines[:3]]) or "gap"
+    mode = "md" if framed else table_mode([line.text for line in block.lines[:3]]) or "gap"
     if len(lines) < 2:
         return None
     if mode == "kv":
@@ -70,7 +84,8 @@ def layout(block: Block) -> Grid | None:
         grid = _finished(heads, [(line, _values(line)) for line in lines])
         grid.keyed = True
         return grid
-    ruled = len(block.lines) > 1 and bool(_RULE.match(block.lines[1].text))
+    below = block.lines[2 if framed else 1 :][:1]
+    ruled = bool(below) and bool(_RULE.match(piped(below[0].text)))
     first = _split(lines[0], mode)[:MAX_COLUMNS]
     split = [_split(line, mode) for line in lines[1:]]
     listed = not ruled and _listed([first, *split])
@@ -85,14 +100,39 @@ def layout(block: Block) -> Grid | None:
     rows = [(line, _align(row, first, mode)) for line, row in zip(lines[1:], split, strict=True)]
     heads = [head(cell.text) for cell in first]
     _axis(heads, first)
+    if _all_measured(heads, rows):
+        heads.insert(0, Head(""))
+        rows = [(line, [Cell(""), *row]) for line, row in rows]
     return _finished(heads, rows)
 
 
+def _all_measured(heads: list[Head], rows: list[tuple[Line, list[Cell]]]) -> bool:
+    """No column names the rows: the first holds measurements like the others, and the headers are the runs."""
+    if len(heads) < 2 or any(item.kind or item.mention for item in heads) or not heads[0].text:
+        return False
+    for _, row in rows:
+        dims = [next((item.dim for item in quantities.find(cell.text)), "") for cell in row]
+        if (
+            not dims
+            or dims[0] not in _MEASURE
+            or len(set(dims)) > 1
+            or any(not _FIGURE.match(cell.text) for cell in row)
+        ):
+            return False
+    return bool(rows)
+
+
 def _finished(heads: list[Head], rows: list[tuple[Line, list[Cell]]]) -> Grid:
+    written = [[cell.text for cell in row] for _, row in rows]
     clock_heads(heads)
+    samples(heads)
     repeated(heads)
+    layouts(heads)
     sides(heads)
     _loads(heads)
+    switches(heads, written)
+    units(heads, written)
+    rates(heads, written)
     grid = Grid(heads, rows)
     _first(grid)
     grid.key = _key(grid)
@@ -106,8 +146,8 @@ def _finished(heads: list[Head], rows: list[tuple[Line, list[Cell]]]) -> Grid:
 
 def _split(line: Line, mode: str) -> list[Cell]:
     if mode == "gap":
-        return [Cell(found[0].strip(), found.start()) for found in re.finditer(r"\S+(?:\s\S+)*", line.text)]
-    return [Cell(re.sub(r"^[*_`]+|[*_`]+$", "", text)) for text in cells(line.text, mode)]
+        return [Cell(found[0].strip(), found.start()) for found in re.finditer(r"\S+(?:[^\S\t]\S+)*", line.text)]
+    return [Cell(re.sub(r"^[*_`]+|[*_`]+$", "", _TAG.sub("", text))) for text in cells(line.text, mode)]
 
 
 def _values(line: Line) -> list[Cell]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 
 from knowledge.loader import ROOT, read_yaml
-from tools.report import conditions, entities, lexicon, metrics, quantities
+from tools.report import alternatives, conditions, entities, lexicon, metrics, quantities
 from tools.report.conditions import Condition
 from tools.report.metrics import Mention
 
@@ -59,11 +59,11 @@ _UNITS: dict[str, tuple[str, float]] = {
 _KINDS: tuple[tuple[str, str], ...] = (
     (
         "concurrency",
-        r"^(?:max[ _-]?)?(?:concurren\w+|conc|parallel\w*|clients?|users?|streams?|sessions?|batch(?:[ _]?size)?|bs|n|c|in[ -]?flight|并发(?:数|量)?|用户数)\b",
+        r"^(?:max[ _-]?|num(?:ber)?[ _](?:of[ _])?)?(?:concurren\w+|(?<=max.)requests|conc|parallel\w*|clients?|users?|streams?|sessions?|batch(?:[ _]?size)?|bs|n|c|in[ -]?flight|并发(?:数|量)?|用户数)\b",
     ),
     (
         "context",
-        r"^(?:context|ctx|prompt(?:[ _](?:tokens?|len(?:gth)?))?|input(?:[ _](?:tokens?|len(?:gth)?))?|isl|seq(?:uence)?[ _]?len(?:gth)?|tokens in|length|上下文|输入长度)\b",
+        r"^(?:context|ctx|(?:kv|context)[ _-]?depth|n[ _]past|prompt(?:[ _](?:tokens?|len(?:gth)?))?|input(?:[ _](?:tokens?|len(?:gth)?))?|isl|seq(?:uence)?[ _]?len(?:gth)?|tokens in|length|上下文|输入长度)\b",
     ),
     ("gpus", r"^(?:#?\s?(?:gpus?|cards?|ranks|devices)|tp(?:[ _]size)?|tensor[ _-]parallel\w*|nodes?|卡数)$"),
     (
@@ -95,6 +95,15 @@ _PHASE = re.compile(
 )
 _COUNTED = re.compile(
     r"^[\s-]?(?:batch(?:es)?|steps?|requests?|chunks?|calls?|nodes?|workers?|layout)\b", re.IGNORECASE
+)
+# ``spec steps``, ``drafts/step``: how often, in a table of a feature that is on throughout.
+_TALLY = re.compile(
+    r"(?:spec\w*|drafts?|mtp|eagle\d?|verif\w+)[ _-](?:steps?|rounds?|cycles?|calls?|iterations?)|drafts?/(?:step|cycle|round)",
+    re.IGNORECASE,
+)
+_STAT = re.compile(
+    r"avg\.?|averages?|mean|min(?:imum)?|max(?:imum)?|median|p ?\d{2}(?:\.\d+)?|\d{2}(?:\.\d+)?%|平均值?|最大值?|最小值?|中位数",
+    re.IGNORECASE,
 )
 _PHASE_TIME = (
     ("prefill", "prefill_time"),
@@ -130,6 +139,7 @@ class Head(Struct):
     relative: bool = False
     difference: bool = False
     phase: bool = False
+    stat: str = ""
 
 
 def head(text: str) -> Head:
@@ -146,6 +156,11 @@ def head(text: str) -> Head:
     item = Head(clean)
     if _YIELD.search(spaced):
         return item
+    if _TALLY.fullmatch(clean):
+        item.kind = "aside"
+        return item
+    if _STAT.fullmatch(clean):
+        item.stat = metrics.stat_near(spaced, 0, len(spaced))
     unit = _unit(clean) or _unit(spaced)
     if unit:
         item.unit = unit_of(unit["u"])
@@ -283,7 +298,7 @@ def marks_of(text: str) -> list[Condition]:
     if release and not any(mark.kind == "version" for mark in marks):
         marks = [mark for mark in marks if mark.kind != "side"]
         marks.append(Condition("version", release.start(), release.end(), release[0].lower()))
-    choice = any(pattern.fullmatch(text.strip().lower()) for _, pattern in lexicon.alternatives())
+    choice = alternatives.known(text)
     feature = "" if choice else conditions.feature_of(_ONE_STREAM.sub(" ", text))
     if feature and not any(mark.kind == "feature" for mark in marks):
         off = re.search(r"\b(?:no|off|without|w/o|disabled?|none|baseline)\b|关闭|无", text, re.IGNORECASE)

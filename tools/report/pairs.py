@@ -77,6 +77,13 @@ _BAD = re.compile(
 )
 
 
+# An arrow between two figures of one unit, and new hardware, are no change of a release.
+_NO_RELEASE = re.compile(
+    r"\d+(?:\.\d+)?\s?(?:→|->|=>)\s?\d+(?:\.\d+)?\s?(?:[a-zA-Zµ]+/[a-zA-Z]+|ms|s|%|GB|GiB|tps)(?![a-zA-Z])"
+    r"|\bupgrad\w+ (?:(?:the|our|my|its|from|to) ){0,2}(?:\w+ )?(?:cpus?|gpus?|ram|memory|hardware|host|machine|cards?|processor|disks?|ssd|nic|psu)\b"
+    r"|\b(?:cpus?|gpus?|ram|hardware|host|machine|cards?|processor|disks?|ssd|nic|psu) (?:was|were|is|got|has been|have been|being) upgraded\b",
+    re.IGNORECASE,
+)
 # What the opening sentences of a report may settle for a change stated further down.
 _SETTING = ("version_upgrade", "feature_on_off", "route", "other_load")
 
@@ -111,7 +118,7 @@ class Pair(Struct):
 def cues(text: str) -> list[str]:
     """Kinds of difference a text speaks of, most specific first."""
     out = []
-    if lexicon.cue("headline.upgrade").search(text):
+    if lexicon.cue("headline.upgrade").search(_NO_RELEASE.sub(" ", text)):
         out.append("version_upgrade")
     if any(mark.on is False for mark in conditions.feature_marks(text)) or re.search(
         r"\b(?:with and without|with(?:out)? vs\.?|on vs\.? off)\b", text, re.I
@@ -123,13 +130,14 @@ def cues(text: str) -> list[str]:
     ):
         out.append("route")
     if re.search(
-        r"\b(?:gpus?|cards?|tp|tensor[- ]parallel\w*)\b.{0,40}\b(?:gpus?|cards?|tp|one|single|two|more)\b|[单双两多]卡",
+        r"\b(?:gpus?(?! (?:util|mem|usage|load|clock))|cards?|tp|tensor[- ]parallel\w*)\b.{0,40}\b(?:gpus?(?! (?:util|mem|usage|load|clock))|cards?|tp"
+        r"|(?:one|single|two|more)(?! (?!gpus?|cards?|of|is|was|alone|only|does|did|it|and|or|the)[a-z]))\b|[单双两多]卡",
         text,
         re.IGNORECASE,
     ):
         out.append("gpu_count")
     if re.search(
-        r"\b(?:after|for|over|within|several|few|couple of|some|\d+)\s(?:\w+\s)?(?:hours?|days?)\b|\b(?:overnight|uptime|restart(?:ing|ed)?|reboot)\b"
+        r"\b(?:after|for|over|within|several|few|couple of|some|\d+)\s(?:\w+\s)?(?:hours?|days?)\b|\bwithin\s(?:\S+\s){0,2}(?:minutes?|hours?|days?)\b|\b(?:overnight|uptime|restart(?:ing|ed)?|reboot)\b"
         r"|重启|运行(?:一段时间|几)",
         text,
         re.IGNORECASE,

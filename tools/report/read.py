@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tools.contract import Context, Problem, Reading, ReadResult
 from tools.part import Part
-from tools.report import document, emit, fleet, pairs, said, shapes, sweeps, turns, vantage, worded
+from tools.report import document, emit, fleet, moves, pairs, said, shapes, sweeps, turns, vantage, worded
 from tools.report.concepts import match
 from tools.report.counts import counts
 from tools.report.document import Document
@@ -61,7 +61,9 @@ def _pairs(doc: Document) -> list[Pair]:
         difference = next(iter(kinds), next(iter(hints), "unnamed"))
         out.append(Pair(cell.metric, cell.value, difference, "", cell.line, cell.span, stated=True))
     out.extend(said.changed(doc))
-    return out
+    known = {(pair.metric, pair.before, pair.after) for pair in out}
+    told = moves.pairs_told(doc.figures, doc.ratios)
+    return out + [pair for pair in told if (pair.metric, pair.before, pair.after) not in known]
 
 
 def _readings(doc: Document, found: list[Pair]) -> Iterator[Reading]:

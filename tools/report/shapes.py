@@ -250,6 +250,9 @@ def _client(found: list[Pair]) -> list[Shape]:
     shapes = lexicon.shapes()
     worse = [pair for pair in found if pair.metric in ("ttft", "e2e") and pair.ratio >= 1.3]
     same = [pair for pair in found if pair.metric in ENGINE_SIDE and abs(pair.ratio - 1) <= shapes.same]
+    if worse and all(pair.metric == "ttft" for pair in worse):
+        # The time per token says nothing of the first one: with it unchanged the request may wait in the engine.
+        same = [pair for pair in same if pair.metric not in ("itl", "tpot")]
     if worse and same:
         pair = worse[0]
         return [

@@ -161,7 +161,10 @@ def _row(line: Line, row: list[Cell], grid: Grid, about: Caption, out: Told, num
 def _mention(index: int, column: Head, label: Head, grid: Grid) -> Mention | None:
     """The metric of a cell: what the row says in a transposed table, else the column's; a row may name a sibling."""
     if grid.transposed and index != grid.key:
-        return label.mention
+        own = label.mention
+        if own is not None and column.stat and not (own.stat or own.stats):
+            return Mention(own.metric, own.start, own.stop, column.stat)
+        return own
     if column.mention and label.mention and index and _sibling(column.mention, label):
         return label.mention
     return column.mention or label.mention or (grid.heads[0].mention if index else None)
@@ -188,7 +191,7 @@ def _conditions(row: list[Cell], grid: Grid, label: Head, about: Caption) -> dic
         if column.kind == "aside":
             continue
         if column.kind:
-            fixed = SIZE.match(cell.text.strip()) or column.kind in ("version", "package")
+            fixed = SIZE.match(cell.text.strip()) or column.kind in ("version", "package", "switch")
             worded = [] if fixed else marks_of(cell.text)
             mark = condition(column, cell.text)
             if mark is not None and not (column.kind == "run" and worded):
