@@ -62,8 +62,8 @@ def _pairs(doc: Document) -> list[Pair]:
         out.append(Pair(cell.metric, cell.value, difference, "", cell.line, cell.span, stated=True))
     out.extend(said.changed(doc))
     known = {(pair.metric, pair.before, pair.after) for pair in out}
-    told = moves.pairs_told(doc.figures, doc.ratios)
-    return out + [pair for pair in told if (pair.metric, pair.before, pair.after) not in known]
+    moved = moves.pairs_told(doc.figures, doc.ratios)
+    return out + [pair for pair in moved if (pair.metric, pair.before, pair.after) not in known]
 
 
 def _readings(doc: Document, found: list[Pair]) -> Iterator[Reading]:
