@@ -100,7 +100,9 @@ def _sentence(ref: str, number: int, text: str, found: dict[str, Reading], only:
         if signature.fact in found or (only and signature.fact != only):
             continue
         pattern = compiled(signature.pattern, signature.case)
-        hit = pattern.search(text) if pattern is not None else None
+        if pattern is None:
+            continue
+        hit = pattern.search(text)
         if hit is None or hit.end() == hit.start():
             continue
         if parts is None:

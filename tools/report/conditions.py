@@ -9,7 +9,10 @@ from msgspec import Struct
 
 from tools.report import lexicon
 from tools.report.entities import Entity
+from tools.report.lengths import lengths, number
 from tools.report.quantities import Quantity
+
+__all__ = ["FIGURE", "Condition", "feature_marks", "feature_of", "find", "number"]
 
 
 class Condition(Struct):
@@ -34,7 +37,7 @@ class Condition(Struct):
 # Another noun or unit behind a number takes it out of a list of loads.
 _OWN_NOUN = r"(?!\d|\.\d|[/kK]|\s?(?:tok|ms|s\b|%|at\b|@|x\b)|[\s-](?:\w+\s){0,2}?(?:tokens?|prompts?|requests?|questions|samples|repeats?|runs?|passes|rounds|steps?|warm-?ups?|replicas?|nodes?|gpus?|cards?)|\s?(?:in|out)\s?[/,])"
 _CONCURRENCY = re.compile(
-    r"(?:(?:max[-_ ])?(?:concurrency|conc|parallelism|parallel|batch(?:[- ]size)?|bs|并发(?:数|量|度)?)|c|n)\s?(?:level\s)?(?:of|=|:|is|at|above|below|over|under|>|<|<=|>=|≥|≤|from|为|是|到)?\s?(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?![\d.]*\d|\s?(?:%|ms|s\b|tok|[kK]\b))(?P<more>(?:\s?(?:,|/|and|or|、|和|to)\s?\d+"
+    r"(?:(?:max[-_ ])?(?:concurrency|conc|parallelism|parallel|batch(?:[-_ ]?size)?|bs|并发(?:数|量|度)?)|c|n)[\x22'`]?\s?(?:level\s)?(?:of|=|:|is|at|above|below|over|under|>|<|<=|>=|≥|≤|from|为|是|到)?\s?(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?![\d.]*\d|\s?(?:%|ms|s\b|tok|[kK]\b))(?P<more>(?:\s?(?:,|/|and|or|、|和|to)\s?\d+"
     + _OWN_NOUN
     + r")*)",
     re.IGNORECASE,
@@ -52,57 +55,6 @@ _ALONE = re.compile(
     r"\b(?:with|for|at)\s(?:only |just )?(?:one|a single)\s(?:user|client|stream|session|chat|request)\b(?!\s(?:of|with|that|per|who|which))"
     r"|\b(?:one|a single|single)\s(?:user|client|stream|session|chat|request)(?:\salone|\sat a time)?(?:\s(?:gets?|runs? at|does|has|makes|reaches)|:|(?=\s\d[\d.,]*\s?(?:tok|t/s|tps|ms)))(?=\s(?:only |about |around |~)?\d)"
     r"|单个?(?:用户|请求|并发|路)时",
-    re.IGNORECASE,
-)
-_LENGTH = r"(?<![\d.,])(?P<{0}>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?(?P<{1}>[kK])?"
-_CONTEXT = re.compile(
-    _LENGTH.format("n", "k")
-    + r"(?P<tok>[- ]tokens?)?(?P<join>[- ]?)(?P<what>context(?: length| window)?|prompts?|inputs?|prefix|sequence(?: length)?)\b"
-    r"|\b(?:context(?: length| size| window)?|prompt(?: length)?|input(?: length| len)?|isl|seq(?:uence)?[- ]?len(?:gth)?)\s?(?:of|=|:|at|is)?\s?(?:about |around |~)?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k2>[kK])?(?!\d|\s?(?:%|ms|s\b|tok\w*/s|tps|t/s|\.\d))"
-    r"|(?:上下文|(?<![\dkK万])输入|提示词?|prompt)\s?(?:长度|为|是|约)?\s?(?P<n3>\d{1,3}(?:,\d{3})+|\d+)\s?(?P<k3>[kK万])?",
-    re.IGNORECASE,
-)
-# "prompts are about 12,000 tokens", "a prompt (130k tokens)", "a document of 60k tokens"
-_LONG = re.compile(
-    r"\b(?:prompts?|inputs?|documents?|books?|files?|histor(?:y|ies))\s?(?:(?:is|are|was|were|of|with|have|has|averag\w+|length|lengths)\s)?\(?(?:all |each |now )?(?:(?:about|around|roughly|nearly|almost|over|up to|at most|a bit over|some)\s|~\s?)?"
-    + _LENGTH.format("n", "k")
-    + r"\s?-?tokens?\b(?!\s?/| per\b| a second\b)",
-    re.IGNORECASE,
-)
-# "prompts ~49K": a sign of a size stands in for the unit.
-_LONG_K = re.compile(
-    r"\bprompts?\s(?:(?:is|are|of)\s)?(?:about\s|around\s|~\s?)"
-    + _LENGTH.format("n", "k")
-    + r"(?<=[kK])(?!\w|\s?(?:prompt|request|tok\w*/s|t/s|tps))",
-    re.IGNORECASE,
-)
-# "a batch of 100k prompts": so many, not so long.
-_MANY = re.compile(
-    r"\b(?:batch|set|job|corpus|list|total|all|send\w*|sent|submit\w*|process\w*|finish\w*|through|over|of the|dataset|queue|run|runs|ran)\s(?:of |the |all |about |our |through |over ){0,3}$",
-    re.IGNORECASE,
-)
-_AT_K = re.compile(
-    r"\b(?:at|to|with|past|beyond|above|after|between|and|until|from)\s(?:about |around |~)?(?P<n>\d{1,4}(?:\.\d)?)\s?(?P<k>[kK])\b(?!\s?(?:req|prompt|user|tok\w*\s?(?:/|per)|t/s|tps))",
-    re.IGNORECASE,
-)
-_INOUT = re.compile(
-    _LENGTH.format("i", "ik")
-    + r"\s?(?:tokens?\s)?(?:in|input|prompt)\b\s?(?:tokens?\s?)?(?:/|and|,|\+|→|->)\s?(?:about |around |~)?(?P<o>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?P<ok>[kK])?\s?(?:tokens?\s)?(?:out|output)\b",
-    re.IGNORECASE,
-)
-_INOUT_ZH = re.compile(
-    r"(?P<i>\d+(?:\.\d+)?)\s?(?P<ik>[kK万])?\s?(?:个?token)?的?输入[,，、和/]?\s?(?P<o>\d+(?:\.\d+)?)\s?(?P<ok>[kK万])?\s?(?:个?token)?的?输出"
-)
-_OUT = re.compile(
-    _LENGTH.format("n", "k")
-    + r"\s?-?(?:output|generated|completion|new|answer|decode) tokens?\b(?!\s?/)|\b(?:osl|output(?: length| len)?|max_(?:new_)?tokens)\s?(?:of|=|:)?\s?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)(?!\s?(?:tok\w*/s|%|\.\d|ms))|输出(?:长度)?\s?(?P<n3>\d+)\s?(?:个)?\s?(?:token|字)",
-    re.IGNORECASE,
-)
-_IN = re.compile(
-    _LENGTH.format("n", "k")
-    + r"\s?-?(?:random )?(?:input|prompt|context) tokens?\b(?!\s?/)|"
-    + _LENGTH.format("n2", "k2")
-    + r"\s?tokens? (?:per(?!\s?(?:s|sec|seconds?|step|min|minute|hour|gpu|verif\w+|draft|pass|round|forward|rank|expert|run)\b)|in|long|of (?:prompt|input|context)|each)\b(?!\s?/)",
     re.IGNORECASE,
 )
 _RUN = re.compile(
@@ -142,7 +94,6 @@ _ORDER = re.compile(
     r"|\bone after (?:the other|another)\b|\b(?P<thing>\w+) after (?P=thing)\b|\b(?:tokens?|words?|text) after (?:that|it)\b",
     re.IGNORECASE,
 )
-_CAPACITY = re.compile(r"\b(?:kv|cache|pool)\b[\w\s-]{0,20}\b(?:size|capacity|tokens?)\b[^.;,]*$", re.IGNORECASE)
 _SECONDS = {
     "m": 60.0,
     "h": 3600.0,
@@ -186,27 +137,17 @@ def _features() -> tuple[re.Pattern[str], list[str]]:
     return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(parts)})(?![A-Za-z])", re.IGNORECASE), [item.name for item in items]
 
 
-def number(text: str | None, kilo: str | None = None) -> float:
-    """``"2,000"`` → 2000; a ``K`` counts 1,024 for powers of two below 1,024 (context sizes) and 1,000 otherwise."""
-    value = float((text or "0").replace(",", "") or 0)
-    if not kilo:
-        return value
-    if kilo == "万":
-        return value * 1e4
-    power = value.is_integer() and 0 < value < 1024 and int(value) & (int(value) - 1) == 0
-    return value * (1024 if power else 1000)
-
-
-_LENGTHS = (
-    (_OUT, "output_tokens"),
-    (_IN, "prompt_tokens"),
-    (_LONG, "context"),
-    (_LONG_K, "context"),
-    (_CONTEXT, "context"),
-    (_AT_K, "context"),
+# "n=3, temperature=0.8": answers to one prompt.
+_SAMPLING = re.compile(r"SamplingParams|\b(?:temperature|top_[pk]|best_of)\b", re.IGNORECASE)
+# A batch of tokens that a prefill is cut into, or of a training: no requests at once.
+_CHUNK = re.compile(
+    r"\b(?:context|prompt|prefill|(?:non-?)?physical|logical|micro|chunk|token|training|u)[-_ ]?$", re.IGNORECASE
 )
+# "at 1/2/4/8 concurrent sessions"
+_SLASHED = re.compile(r"(?:(?<![\w./])\d{1,5}\s?/\s?){1,8}$")
 # "E=128, N=768" are sides of a matrix.
 _SHAPE = re.compile(r"\b[EKM]\s?=\s?\d+")
+_MILLION = 1e6
 _RANK = re.compile(r"(?:dp|tp|pp|ep) ?\d+", re.IGNORECASE)
 
 
@@ -233,6 +174,13 @@ def find(text: str, plain: str, entities: list[Entity], quantities: list[Quantit
                 out.append(Condition("gpus", item.start, item.stop, f"{item.value:g}", item.value))
     for quantity in quantities:
         if quantity.dim == "count" and quantity.noun == "concurrency":
+            # "two 1M sessions": as many sessions of that length.
+            if quantity.kilo >= _MILLION:
+                continue
+            listed = _SLASHED.search(plain, max(0, quantity.start - 48), quantity.start)
+            for extra in re.finditer(r"\d+", listed[0] if listed else ""):
+                at = (listed.start() if listed else 0) + extra.start()
+                out.append(Condition("concurrency", at, at + len(extra[0]), extra[0], float(extra[0])))
             out.append(
                 Condition(
                     "concurrency", quantity.start, quantity.stop, text[quantity.start : quantity.stop], quantity.value
@@ -284,6 +232,10 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
             continue
         if found[0][0] == "N" and _SHAPE.search(text):
             continue
+        if found[0][0] == "n" and _SAMPLING.search(text):
+            continue
+        if found[0][0] in "bB" and _CHUNK.search(text[max(0, found.start() - 16) : found.start()]):
+            continue
         add("concurrency", found.start(), found.end("n"), number(found["n"]))
         for extra in re.finditer(r"\d+", found["more"] or ""):
             at = found.start("more") + extra.start()
@@ -293,24 +245,24 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
     for found in _ALONE.finditer(text):
         # Without an extent: the load of the figure behind it, not the load the service is said to have.
         out.append(Condition("concurrency", found.end(), found.end(), found[0], 1.0))
-    for found in (*_INOUT.finditer(text), *_INOUT_ZH.finditer(text)):
-        add("prompt_tokens", found.start("i"), max(found.end("i"), found.end("ik")), number(found["i"], found["ik"]))
-        add("output_tokens", found.start("o"), found.end(), number(found["o"], found["ok"]))
-    for pattern, kind in _LENGTHS:
-        for found in pattern.finditer(text):
-            key = next((name for name in ("n", "n2", "n3") if found.groupdict().get(name)), "n")
-            if _CAPACITY.search(text[max(0, found.start() - 60) : found.start()]):
-                continue
-            what = (found.groupdict().get("what") or "").lower()
-            if what.startswith(("prompt", "input", "prefix")) and not (found["k"] or found["tok"]):
-                continue
-            plural = what in ("prompts", "inputs") and not found["tok"] and found["join"] != "-"
-            if plural and _MANY.search(text[max(0, found.start() - 32) : found.start()]):
-                continue
-            kilo = found.groupdict().get("k" + key[1:])
-            start = found.start("n") if pattern in (_AT_K, _LONG, _LONG_K) else found.start()
-            add(kind, start, found.end(), number(found[key], kilo))
+    for kind, start, stop, value in lengths(text):
+        add(kind, start, stop, value)
     return out
+
+
+# "Was hoping for 280": no earlier state.
+_HOPE = re.compile(r"\s(?:hoping|expecting|wondering|supposed|promised|told|advertised|looking for)\b", re.IGNORECASE)
+_TOLD_BY = re.compile(
+    r"\bhop(?:ed|ing) (?:for|to (?:get|see|reach))\b"
+    r"|\b(?:reported|stated|shown|given|listed|quoted) (?:in|on|by) (?:your|the|their|this) (?:\w+ )?(?:blog|paper|docs?|documentation|page|website|article|announcement|post)\b",
+    re.IGNORECASE,
+)
+# "spec" is speculation unless it is a sheet's, or somebody goes by it.
+_SPEC = re.compile("spec", re.IGNORECASE)
+_SHEET = re.compile(
+    r"\b(?:per|the|its|to|on|by|in|vendor|nvidia|amd|gpu)\sspec\b(?![ -]?(?:dec|draft|step|tok|run|v\d|on\b|off\b|path))|\bspec (?:sheet|says|value|of the)\b",
+    re.IGNORECASE,
+)
 
 
 def _worded(text: str) -> list[Condition]:
@@ -342,10 +294,12 @@ def _worded(text: str) -> list[Condition]:
         for found in lexicon.cue(f"side.{kind}").finditer(text):
             if re.match(r"\s?~?\d", text[found.end() : found.end() + 3]):
                 continue
-            if any(start <= found.start() < stop for start, stop in order):
+            if any(start <= found.start() < stop for start, stop in order) or _HOPE.match(text, found.end()):
                 continue
             out.append(Condition("side", found.start(), found.end(), kind))
-    for found in lexicon.cue("reference").finditer(text):
+    for found in (*lexicon.cue("reference").finditer(text), *_TOLD_BY.finditer(text)):
+        if _SPEC.fullmatch(found[0]) and not _SHEET.search(text[max(0, found.start() - 10) : found.end() + 12]):
+            continue
         out.append(Condition("reference", found.start(), found.end(), found[0]))
     return out
 
@@ -369,16 +323,28 @@ def feature_marks(text: str) -> list[Condition]:
     """Features that the text says are on or off at this place."""
     pattern, canon = _features()
     out: list[Condition] = []
+    bare: list[Condition] = []
     for found in pattern.finditer(text):
         key = found.lastgroup
         if not key:
             continue
         before, after = text[max(0, found.start() - 48) : found.start()], text[found.end() : found.end() + 24]
         name = canon[int(key[1:])]
+        if _in_a_name(text, found):
+            continue
         if _WITHOUT.search(before) or _OFF_BEHIND.match(after):
             out.append(Condition("feature", found.start(), found.end(), name, on=False))
         elif _WITH.search(before) or _ON_BEHIND.match(after) or _heads(text, found):
             out.append(Condition("feature", found.start(), found.end(), name, on=True))
+        else:
+            bare.append(Condition("feature", found.start(), found.end(), name, on=True))
+    # "No MTP 17.5 ms, MTP 46.1 ms": beside its control run a bare name with a figure is the run with it.
+    off = {item.name for item in out if not item.on}
+    out.extend(item for item in bare if item.name in off and FIGURE.match(text, item.stop))
+    for found in _BARE_OFF.finditer(text):
+        later = next((item for item in out if item.on and found.end() < item.start < found.end() + 48), None)
+        if later:
+            out.append(Condition("feature", found.start(), found.end(), later.name, on=False))
     if out:
         for found in _PRONOUN.finditer(text):
             out.append(
@@ -388,6 +354,29 @@ def feature_marks(text: str) -> list[Condition]:
     if base:
         out.append(Condition("baseline", base.start(), base.end(), "baseline"))
     return out
+
+
+# "MTP 46.1 ms": a figure with a unit; "MTP 3" is a setting of it.
+FIGURE = re.compile(
+    r"\s?(?:is|was|has|gives|about|around|~|:|=)?\s?\d[\d.,]*\s?(?:ms|s|tok\w*/s|t/s|tps|%|req/s|tokens)(?![\w])", re.I
+)
+# "2.1 s without and 2.0 s with offload"
+_BARE_OFF = re.compile(r"(?<=[\w%] )without(?=,? (?:and|vs\.?|versus|but|against) [~\d])", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\d[Bb](?![A-Za-z])|\.(?:gguf|safetensors|bin)\b|/[\w.-]*/|-GGUF\b|[A-Za-z]\d(?:\.\d)?-", re.IGNORECASE
+)
+
+
+def _in_a_name(text: str, found: re.Match[str]) -> bool:
+    """``Qwen3-30B-MTP-GGUF``, ``/data/x-eagle3/model``: a part of the name of a model or file switches nothing on."""
+    low, high = found.start(), found.end()
+    if text[low - 1 : low] not in ("-", "/", "_", ".") or low == 0:
+        return False
+    while low > 0 and not text[low - 1].isspace() and found.start() - low < 80:
+        low -= 1
+    while high < len(text) and not text[high].isspace() and high - found.end() < 80:
+        high += 1
+    return bool(_NAMED.search(text[low:high]))
 
 
 def _heads(text: str, found: re.Match[str]) -> bool:

@@ -88,8 +88,14 @@ def elliptic_value(
         and any(mark.number is not None and 0 <= item.start - mark.stop <= 2 for mark in marks)
         and re.match(r"\s?(?:$|[,.;，。)])", tail)
     )
+    against = (
+        bool(values)
+        and re.search(r"\b(?:vs\.?|versus|against)\s(?:the |about )?[~≈]?\s?$", head, re.IGNORECASE)
+        and any(mark.kind == "reference" and 0 <= mark.start - item.stop <= 2 for mark in marks)
+    )
     if not (
         repeats
+        or against
         or bracket
         or named
         or (sided and any(mark.kind in ("reference", "side") and mark.start < item.start for mark in marks))

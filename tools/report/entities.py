@@ -14,11 +14,9 @@ _COUNT = (
     r"(?:(?P<count>\d{1,4}|one|two|both|dual|three|four|quad|five|six|seven|eight|sixteen|single|单|一|双|两|二|三|四|八|a|an)"
     r"\s?(?:x|X|×|\*|张|块|卡|个)?[\s-]?(?:of the |of |NVIDIA |Nvidia |AMD |Instinct |Tesla |GeForce |identical |new |rented )*)?"
 )
-_AFTER = (
-    r"(?P<mem>[\s-]?\(?(?P<gib>\d{2,3})\s?(?:GB|GiB|G)\b(?!\s?/)\)?)?(?:\s?(?:[x×*]|\(x?)\s?(?P<times>\d{1,3})\b\)?)?"
-)
+_AFTER = r"(?P<mem>[\s-]?\(?(?P<gib>\d{2,3})\s?(?:GB|GiB|G)\b(?!\s?/)\)?)?(?:\s?(?:[x×*]|\(x?)\s?(?P<times>\d{1,3})\b(?![.,]\d)(?!\s?(?:tok|t/s|tps|ms\b|s\b|sec|%|GB|GiB|req|W\b|[kK]\b|users?|clients?|concurren))\)?)?"
 _SIZE = r"(?:\d{1,4}x)?\d{1,4}(?:\.\d{1,2})?[Bb](?:-A\d{1,3}(?:\.\d)?[Bb])?"
-_HF = re.compile(r"(?<![\w/.])(?P<org>[A-Za-z][\w.-]{1,40})/(?P<repo>[A-Za-z][\w.-]*\d[\w.-]*)(?![\w/])")
+_HF = re.compile(r"(?<![\w/.-])(?P<org>[A-Za-z][\w.-]{1,40})/(?P<repo>[A-Za-z][\w.-]*\d[\w.-]*)(?![\w/])")
 _PARAMS = re.compile(
     r"(?<![A-Za-z0-9.])(?:(?P<experts>\d{1,3})x)?(?P<size>\d{1,4}(?:\.\d{1,2})?)\s?[Bb](?![A-Za-z/])(?!\s?/)"
 )
@@ -77,7 +75,7 @@ def _framework_pattern() -> re.Pattern[str]:
 def _package_pattern() -> re.Pattern[str]:
     body = "|".join(sorted(lexicon.names().packages, key=len, reverse=True))
     return re.compile(
-        rf"(?<![A-Za-z0-9_./])(?P<name>{body})(?:\s(?:toolkit|version|driver|is (?:now )?))?\s?(?:version )?(?:=|==|>=|<=|:|@)?\s?"
+        rf"(?<![A-Za-z0-9_./])(?P<name>{body})(?:\s(?:toolkit|version|driver|is (?:now )?))?\s?(?:version |版本)?(?:=|==|>=|<=|:|：|@)?\s?"
         rf"(?P<version>v?\d+(?:\.\d+)*(?:[.-](?:post|dev|rc)\d+)?(?:\+[\w.]+)?(?:\.x)?)(?![\w%])",
         re.IGNORECASE,
     )
@@ -300,7 +298,7 @@ def _versions(text: str, free: object) -> list[Entity]:
         )
         close = (
             named is not None
-            and re.fullmatch(r"[\s:=]*(?:version|release|image)?[\s:=]*v?", before[named.end() :]) is not None
+            and re.fullmatch(r"[\s:=：]*(?:version|release|image|版本)?[\s:=：]*v?", before[named.end() :]) is not None
         )
         speaks = bool(re.search(r"version|release|upgrad|downgrad|regress|升级|版本|降级|回退", text, re.IGNORECASE))
         if (
@@ -329,9 +327,12 @@ def _versions(text: str, free: object) -> list[Entity]:
 def _setting_pattern() -> re.Pattern[str]:
     parts = [f"(?P<s{index}>{'|'.join(item.words)})" for index, item in enumerate(lexicon.names().settings)]
     return re.compile(
-        rf"(?<![A-Za-z0-9_])(?:--?)?(?:{'|'.join(parts)})`?(?:\s?(?:=|:|to|of|is|was|at|set to|comes? (?:out|up) (?:at|with)|resolves? to)\s?|\s?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?P<k>[kK]\b)?(?![\w.]*[A-Za-z%])(?!\s?(?:ms|GB))",
+        rf"(?<![A-Za-z0-9_])(?:--?)?(?:{'|'.join(parts)})`?(?:\s?(?:=|:|to|of|is|was|at|set to|comes? (?:out|up) (?:at|with)|resolves? to)\s?|\s?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?|\.\d+)(?P<k>[kK]\b)?(?![\w.]*[A-Za-z%])(?!\s?(?:ms|GB))",
         re.IGNORECASE,
     )
+
+
+MOST_CONTEXT = 2**20
 
 
 def _settings(text: str) -> list[Entity]:
@@ -342,6 +343,9 @@ def _settings(text: str) -> list[Entity]:
             continue
         item = lexicon.names().settings[int(key[1:])]
         value = float(match["value"].replace(",", "")) * (1024 if match["k"] else 1)
+        # "max_total_tokens=8000000": the size of a pool, no model has such a context.
+        if item.name == "max_model_len" and value > MOST_CONTEXT and "total" in match[0].lower():
+            continue
         out.append(Entity("setting", match.start(), match.end(), item.name, value))
     return out
 

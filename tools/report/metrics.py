@@ -7,7 +7,7 @@ import re
 import msgspec
 from msgspec import Struct
 
-from tools.report import lexicon
+from tools.report import lexicon, ratings
 from tools.report.quantities import Quantity
 
 STATS: tuple[tuple[str, str], ...] = (
@@ -71,8 +71,14 @@ def mentions(text: str, written: str) -> list[Mention]:
         declared = _DECLARED.match(text[item.stop : item.stop + 40])
         if declared and not re.search(r"\d", re.sub(r"\b[pP]\d\d\b", "", declared[0])):
             item.unit = _declared(declared["unit"])
+        # "hit rate: GPU: 12 %, CPU: 0 %": a side of the metric in front, no utilisation.
+        if item.metric in ("gpu_util", "cpu_util") and out and _TIER.fullmatch(text, out[-1].stop, item.stop):
+            continue
         out.append(item)
     return out
+
+
+_TIER = re.compile(r"\s?[:=]\s?(?:[gc]pus?\s?[:=]?\s?[\d.]+\s?%\s?[,;/]\s?(?:and\s)?)?[gc]pus?", re.IGNORECASE)
 
 
 def _declared(unit: str) -> tuple[str, float]:
@@ -151,11 +157,14 @@ _WORK = re.compile(
 
 def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity]) -> Mention | None:
     """The metric a figure belongs to, ``None`` when nothing says so. ``taken`` are figures already assigned."""
-    if _rating(text, item):
+    if ratings.of_equipment(text, item):
         return None
-    mention = _choose(text, item, found, taken)
-    if mention is None:
+    mention = _told_eval(text, item) or _choose(text, item, found, taken)
+    if mention is None or (mention.metric in _RATES and item.dim == "plain" and _OTHER_UNIT.match(text, item.stop)):
         return None
+    # "latency 3.4 ms per layer": a part of a step, no request.
+    if item.dim == "seconds" and item.per in _PARTS and mention.metric in ("e2e", "duration", "takes"):
+        return msgspec.structs.replace(mention, metric=_PARTS[item.per])
     if mention.metric == "takes":
         owner = _owner(text, item, mention, found)
         if owner is not None:
@@ -163,7 +172,7 @@ def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity
         if _WORK.search(text[max(0, mention.start - 80) : mention.start]):
             return msgspec.structs.replace(mention, metric="duration")
     elif mention.metric in ("requests_per_s", "throughput") and item.dim == "requests_per_s":
-        if _asked(text, item, found):
+        if ratings.asked(text, item, _timed(found)):
             return msgspec.structs.replace(mention, metric="request_rate")
     elif mention.metric in ("gpu_memory", "host_memory") and item.dim == "fraction":
         if _OF_LIMIT.match(text, item.stop):
@@ -175,6 +184,31 @@ def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity
             return msgspec.structs.replace(mention, metric="acceptance_length")
         return msgspec.structs.replace(mention, unit=("fraction", 1.0))
     return mention
+
+
+_PARTS = {"layer": "kernel_time", "op": "kernel_time", "step": "step_time", "iteration": "step_time"}
+_RATES = ("throughput", "generation_tps", "total_tps", "prompt_tps", "user_tps", "requests_per_s")
+# "14 → 16.8 pages/s": a rate of something else.
+_OTHER_UNIT = re.compile(
+    r"\s?(?:(?:-?->|→|to|-|–)\s?[\d.,]+\s?)?(?!tok|req|prompt|sample|quer|step|it/|iter)[a-z]{3,12}\s?/\s?(?:s|sec|second|min)\b",
+    re.IGNORECASE,
+)
+# The timing lines of llama.cpp and Ollama: "prompt eval time = 176 ms / 58 tokens (3 ms per token, 328 tokens per second)".
+_EVAL = re.compile(
+    r"\b(?:(?P<prompt>prompt )?eval(?:uation)?|(?P<total>total))\s(?:time|rate|duration)\s?[=:]", re.IGNORECASE
+)
+
+
+def _told_eval(text: str, item: Quantity) -> Mention | None:
+    lines = list(_EVAL.finditer(text, max(0, item.start - 120), item.start))
+    line = lines[-1] if lines else None
+    if line is None or line["total"]:
+        return None
+    if item.dim == "tokens_per_s":
+        return Mention("prompt_tps" if line["prompt"] else "generation_tps", item.start, item.stop)
+    if line["prompt"] and item.dim == "seconds" and text[line.end() : item.start].isspace():
+        return Mention("prefill_time", line.start(), line.end())
+    return None
 
 
 # A share of what a container may use is no memory in use on the GPU.
@@ -202,63 +236,8 @@ def _owner(text: str, item: Quantity, takes: Mention, found: list[Mention]) -> M
     return None
 
 
-_RATED = re.compile(r"\s?(?:psu|power suppl\w+|supply|adapter|ups|tdp|rated|rating|circuit|breaker)\b", re.IGNORECASE)
-_NOT_IN_FORCE = re.compile(
-    r"\b(?:default|max(?:imum)?|min(?:imum)?)(?: limit)?\s?(?:=|:|is|of|was)?\s?$", re.IGNORECASE
-)
-_HOST_CLOCK = re.compile(
-    r"\b(?:cpus?|xeon|epyc|ryzen|threadripper|core i\d|i[3579]-\d+\w*)\b[^;,]{0,40}$", re.IGNORECASE
-)
-_MEMORY_SPEED = re.compile(
-    r"(?:\b(?:unified|hbm\d?e?|dram|vram|memory|swap|disk|nvme|ssd|storage)\b[^;,.:]{0,24},?\s?|\u00b7\s?\(?(?:about |~)?)$",
-    re.IGNORECASE,
-)
-
-
-def _rating(text: str, item: Quantity) -> bool:
-    """A figure of the equipment, not a reading of the GPU: a power supply, a default limit, a CPU clock, a memory's speed."""
-    before = text[max(0, item.start - 64) : item.start]
-    if item.dim == "watts":
-        limit = re.search(r"\blimit\b", before, re.IGNORECASE) and _NOT_IN_FORCE.search(before)
-        return bool(limit or _RATED.match(text, item.stop))
-    if item.dim == "hertz":
-        return bool(_HOST_CLOCK.search(before))
-    if item.dim == "bytes_per_s":
-        return bool(_MEMORY_SPEED.search(before) and not re.search(r"bandwidth|带宽|\bmbu\b", before, re.IGNORECASE))
-    return False
-
-
-_ASKED = re.compile(
-    r"\b(?:offer(?:ed|s|ing)?|ask(?:ed|s|ing)?|request(?:ed)? rate|request-rate|arriv\w+|inject\w*|send(?:s|ing)?|sent|submit\w*|fir(?:e|ing)|"
-    r"constant(?! at)|steady(?! at)|fixed|poisson|incoming|target(?:ed)?|(?:^|the )load(?: is| of)?|take)\b[^.;,\d]{0,24}(?:\d[\d.]*\s?(?:to|and|-|–|,)\s?)?$|发送|到达率|请求速率",
-    re.IGNORECASE,
-)
-_ASKED_BEHIND = re.compile(
-    r"\s?(?:offered|asked|arriv\w+|requested|incoming|of (?:load|traffic)|load\b)", re.IGNORECASE
-)
-_SERVED = re.compile(r"(?:throughput|serv\w+|complet\w+|finish\w*|achiev\w+|吞吐|完成)[^.;,]{0,32}$", re.IGNORECASE)
-# "no difference between 100 and 1000 rps": the loads that were tried.
-_TRIED = re.compile(
-    r"\b(?:differ\w*|same|flat|every|any)\b[^.;,]{0,24}\b(?:between|from)\s[\d.]+\s?(?:to|and|-)\s?$", re.IGNORECASE
-)
-_AT_RATE = re.compile(r"(?P<verb>\b\w+\s)?\bat\s(?:about |around |a |~)?$", re.IGNORECASE)
-_REACHES = re.compile(
-    r"throughput|through|runs?|stays?|stuck|sits?|peaks?|out|saturat\w+|flat|level\w*|caps?|capped|plateaus?|is|are|finish\w*|complet\w+|serv\w+",
-    re.IGNORECASE,
-)
-
-
-def _asked(text: str, item: Quantity, found: list[Mention]) -> bool:
-    """A rate of requests that was sent or set, not one that was served."""
-    before = text[max(0, item.start - 64) : item.start]
-    asked, served = _ASKED.search(before), _SERVED.search(before)
-    if asked and (served is None or served.start() < asked.start()):
-        return True
-    if served is None and (_TRIED.search(before) or _ASKED_BEHIND.match(text, item.stop)):
-        return True
-    at = _AT_RATE.search(before)
-    timed = any("seconds" in lexicon.metrics()[other.metric].dims for other in found)
-    return at is not None and timed and not (at["verb"] and _REACHES.fullmatch(at["verb"].strip()))
+def _timed(found: list[Mention]) -> bool:
+    return any("seconds" in lexicon.metrics()[other.metric].dims for other in found)
 
 
 def _choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity]) -> Mention | None:
@@ -321,16 +300,28 @@ _OWN_KEY = re.compile(r"[\s,;{(](?:[A-Za-z]+[_.][\w.]*\s?=|\"[\w.]+\"\s?:)\s?[\"
 _CLIENT_GAP = re.compile(r"\bgaps? between (?:two |the )?(?:requests|calls|runs|turns|prompts)\b", re.IGNORECASE)
 
 
+_LOWER = re.compile(r"\bcpus?\s?[:=]\s?$", re.IGNORECASE)
+_FALLS = re.compile(
+    r"\s(?:[a-z]+ly )?(?:degrad|drop|fall|fell|decay|decreas|declin|collaps|sink|sank|ris|rose|climb|go|went)\w*(?:\s[a-z]+){0,8}\sto(?:\s(?:about|around|only|just))?\s[~]?",
+    re.IGNORECASE,
+)
+
+
 def _blocked(text: str, mention: Mention, item: Quantity) -> bool:
     """A plain number far from its metric, or behind a sentence part that speaks of something else, is not its value."""
     between = text[mention.stop : item.start]
+    # "hit rate: GPU: 12 %, CPU: 0 %": what stands behind the second is its lower tier.
+    if item.dim == "fraction" and mention.metric not in ("cpu_util", "gpu_util") and _LOWER.search(between[-16:]):
+        return True
     if _OWN_KEY.search(between[-80:]) or _CLIENT_GAP.search(between[-80:]):
         return True
     if item.dim == "plain" and mention.unit is None:
         if mention.metric in ("running", "waiting") and _LISTED.fullmatch(between):
             return False
+        if mention.metric in _SHARES and 0 < item.value < 1 and _FALLS.fullmatch(between):
+            return False
         return not re.fullmatch(
-            r"[\s:=~<>(]*(?:is|are|was|were|has|have|holds?|of|at|about|only|exactly|between|(?:climb|rise|grow|go|jump|get)s? (?:up )?(?:to|past|above|beyond|over)|reads?|shows?|around|roughly|falls? to|drops? to|rises? to|from|[\s,])*[\s~]*(?:[\d.,\s/]|about|and|to)*",
+            r"[`\s:=~<>(]*(?:is|are|was|were|has|have|holds?|of|at|about|only|exactly|between|(?:climb|rise|grow|go|jump|get)s? (?:up )?(?:to|past|above|beyond|over)|reads?|shows?|around|roughly|falls? to|drops? to|rises? to|from|[\s,])*[\s~]*(?:[\d.,\s/]|about|and|to)*",
             between,
             re.I,
         )
@@ -346,7 +337,12 @@ def _blocked(text: str, mention: Mention, item: Quantity) -> bool:
         "temperature",
         "running",
     ):
-        return len(between) > 48 or bool(re.search(r"[;:]", between[1:]))
+        tier = re.match(r"\s?:\s?gpus?\s?[:=]", between, re.IGNORECASE)
+        return (
+            len(between) > 48
+            or bool(re.search(r"[;:]", between[tier.end() if tier else 1 :]))
+            or len(re.findall(r"[,，](?=\s?[\u3400-\u9fff])", between)) > 1
+        )
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.report import pairs
+from tools.report import hints, pairs
 from tools.report.compare import Ratio
 from tools.report.observe import Observation, Parsed
 from tools.report.pairs import Pair
@@ -68,7 +68,7 @@ def _pair(before: str, first: Observation, after: str, second: Observation) -> P
     elif _ONE.search(before) and _SEVERAL.search(after):
         kind = "gpu_count"
     else:
-        kind = next(iter(pairs.cues(told)), "unnamed")
+        kind = next(iter(hints.cues(told)), "unnamed")
     return Pair(
         second.metric,
         second.value / first.value,

@@ -15,7 +15,7 @@ from tools.report.quantities import Quantity
 from tools.report.spans import Sentence
 
 _ZERO = re.compile(
-    r"\b(?:no|zero|without(?: any)?|never any|not a single)\s(?P<what>(?:\w+\s)?(?:pre-?emptions?|errors?|time-?outs?|failures?|failed requests|retries|waiting(?: requests)?|queued requests|restarts?))\b"
+    r"\b(?:no|zero|without(?: any)?|never any|not a single)\s(?!an?\s)(?P<what>(?:\w+\s)?(?:pre-?emptions?|errors?|time-?outs?|failures?|failed requests|retries|waiting(?: requests)?|queued requests|restarts?))\b(?! (?:(?:is|was|are) )?(?:set|configured|limits?|values?|settings?)\b)"
     r"|\b(?:nothing|no (?:requests?|one))\s(?:is |was |are |were )?(?P<wait>waits?|waiting|queued|queues?|pending)\b(?! (?:longer|more) than)"
     r"|(?:没有|无)(?:任何)?(?P<zh>抢占|报错|错误|超时|失败|重试|排队|等待|重启)",
     re.IGNORECASE,
@@ -52,6 +52,13 @@ _SIDES = ("side", "version", "variant", "feature", "route", "run", "reference", 
 
 # A per-token time above this is not carried over from the sentence before: the sentence then speaks of something else.
 _LONG_TOKEN_S = 0.5
+
+
+# "54 of 1250 requests > 20 s": a bound that is counted against is no time that was measured.
+_BOUND = re.compile(
+    r"\d\s?%?\s(?:of (?:all |the |our )?)?(?:(?:requests?|reqs?|calls?|prompts?|turns?|users)\s)?(?:(?:took|take|takes|waited|wait|were|are|had|needed)\s)?(?:longer than|more than|over|above|>=?|≥)\s?$",
+    re.IGNORECASE,
+)
 
 
 class Observation(Struct):
@@ -136,6 +143,8 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
         if spans.mode_at(parsed.clauses, item.start, item.stop, text) in ("asked", "advised"):
             continue
         if item.dim == "plain" and not series and elliptic_mark(plain, item, marks, scope, parsed.quantities):
+            continue
+        if item.dim == "seconds" and _BOUND.search(plain[max(0, item.start - 56) : item.start]):
             continue
         mention = metrics.choose(plain, item, parsed.mentions, taken) if not series else scope.mention
         if mention is None and item.dim == "plain":

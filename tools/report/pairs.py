@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from knowledge.versions import parse_version
-from tools.report import alternatives, conditions, lexicon
+from tools.report import alternatives, lexicon
 from tools.report.compare import Ratio
 from tools.report.conditions import Condition
+from tools.report.hints import cues
 from tools.report.observe import Observation
 
 MAX_GROUP = 48
@@ -77,13 +78,6 @@ _BAD = re.compile(
 )
 
 
-# An arrow between two figures of one unit, and new hardware, are no change of a release.
-_NO_RELEASE = re.compile(
-    r"\d+(?:\.\d+)?\s?(?:→|->|=>)\s?\d+(?:\.\d+)?\s?(?:[a-zA-Zµ]+/[a-zA-Z]+|ms|s|%|GB|GiB|tps)(?![a-zA-Z])"
-    r"|\bupgrad\w+ (?:(?:the|our|my|its|from|to) ){0,2}(?:\w+ )?(?:cpus?|gpus?|ram|memory|hardware|host|machine|cards?|processor|disks?|ssd|nic|psu)\b"
-    r"|\b(?:cpus?|gpus?|ram|hardware|host|machine|cards?|processor|disks?|ssd|nic|psu) (?:was|were|is|got|has been|have been|being) upgraded\b",
-    re.IGNORECASE,
-)
 # What the opening sentences of a report may settle for a change stated further down.
 _SETTING = ("version_upgrade", "feature_on_off", "route", "other_load")
 
@@ -115,52 +109,13 @@ class Pair(Struct):
         return None
 
 
-def cues(text: str) -> list[str]:
-    """Kinds of difference a text speaks of, most specific first."""
-    out = []
-    if lexicon.cue("headline.upgrade").search(_NO_RELEASE.sub(" ", text)):
-        out.append("version_upgrade")
-    if any(mark.on is False for mark in conditions.feature_marks(text)) or re.search(
-        r"\b(?:with and without|with(?:out)? vs\.?|on vs\.? off)\b", text, re.I
-    ):
-        out.append("feature_on_off")
-    if lexicon.cue("headline.route").search(text) and (
-        lexicon.cue("headline.direct").search(text)
-        or re.search(r"\b(?:through|behind|via|only)\b|经过|通过", text, re.I)
-    ):
-        out.append("route")
-    if re.search(
-        r"\b(?:gpus?(?! (?:util|mem|usage|load|clock))|cards?|tp|tensor[- ]parallel\w*)\b.{0,40}\b(?:gpus?(?! (?:util|mem|usage|load|clock))|cards?|tp"
-        r"|(?:one|single|two|more)(?! (?!gpus?|cards?|of|is|was|alone|only|does|did|it|and|or|the)[a-z]))\b|[单双两多]卡",
-        text,
-        re.IGNORECASE,
-    ):
-        out.append("gpu_count")
-    if re.search(
-        r"\b(?:after|for|over|within|several|few|couple of|some|\d+)\s(?:\w+\s)?(?:hours?|days?)\b|\bwithin\s(?:\S+\s){0,2}(?:minutes?|hours?|days?)\b|\b(?:overnight|uptime|restart(?:ing|ed)?|reboot)\b"
-        r"|重启|运行(?:一段时间|几)",
-        text,
-        re.IGNORECASE,
-    ):
-        out.append("time")
-    if re.search(r"\b(?:first|second|cold|warm)\s(?:\w+\s)?(?:run|request|pass|call|start)", text, re.IGNORECASE):
-        out.append("run_order")
-    if re.search(
-        r"\b(?:when|as soon as|while|once|whenever)\b.{0,60}\b(?:arriv\w+|joins?|comes? in|starts?|others?|second|another|new (?:requests?|users?))\b",
-        text,
-        re.IGNORECASE,
-    ):
-        out.append("other_load")
-    return out
-
-
 def of_observations(found: Iterable[Observation], text: str) -> list[Pair]:
     """Pairs among observations of one part. ``text`` settles what an unnamed *before* and *after* stand for."""
     groups: dict[tuple[str, str, str, str], list[Observation]] = {}
     for item in found:
         if not item.extra:
             groups.setdefault((item.group, item.metric, item.stat, item.per), []).append(item)
-    hints = cues(text)
+    spoken = cues(text)
     alone = alternatives.alone(text)
     out: list[Pair] = []
     for items in groups.values():
@@ -168,7 +123,7 @@ def of_observations(found: Iterable[Observation], text: str) -> list[Pair]:
         control = alone and _two_labels(few)
         for index, first in enumerate(few):
             for second in few[index + 1 :]:
-                pair = _pair(first, second, hints, control)
+                pair = _pair(first, second, spoken, control)
                 if pair is not None and len(out) < MAX_PAIRS:
                     out.append(pair)
     return out

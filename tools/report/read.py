@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tools.contract import Context, Problem, Reading, ReadResult
 from tools.part import Part
-from tools.report import document, emit, fleet, moves, pairs, said, shapes, sweeps, turns, vantage, worded
+from tools.report import document, emit, fleet, hints, moves, pairs, said, shapes, sweeps, turns, vantage, worded
 from tools.report.concepts import match
 from tools.report.counts import counts
 from tools.report.document import Document
@@ -57,8 +57,8 @@ def _pairs(doc: Document) -> list[Pair]:
         out.append(pairs.of_ratio(item, line, span, parsed.sentence.text, around))
     for cell in doc.table_ratios:
         kinds = [pairs.DIFFERENCES[kind] for kind in cell.conditions if kind in pairs.DIFFERENCES]
-        hints = pairs.cues(prose)
-        difference = next(iter(kinds), next(iter(hints), "unnamed"))
+        spoken = hints.cues(prose)
+        difference = next(iter(kinds), next(iter(spoken), "unnamed"))
         out.append(Pair(cell.metric, cell.value, difference, "", cell.line, cell.span, stated=True))
     out.extend(said.changed(doc))
     known = {(pair.metric, pair.before, pair.after) for pair in out}

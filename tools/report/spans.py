@@ -123,6 +123,19 @@ def _part(
     return Sentence(text[begin:stop], own, lines, block.kind, number, section)
 
 
+# Questions without their mark: an auxiliary in front of its subject.
+_ASKS = re.compile(
+    r"(?:how (?:do|can|should) (?:i|we)|any idea|please (?:advise|help))\b"
+    r"|(?:(?:or|and|so|but)\s)?(?:(?:is|are|was|were|isn't|aren't)\s(?:it|this|that|there|these|those|they|we)|(?:could|can|would|might)\s(?:it|this|that|there|they|we|i|you|anyone|someone|somebody|anybody))\b"
+    r"|(?:is|are|was|were)\s(?:the|my|our)\s[^,;.]{2,60}\b(?:because|due to|caused by|related to)\b"
+    r"|(?:do|does|did)\s(?:(?:it|this|that)\s(?:mean|matter|happen|affect|look|depend)\b|(?:you|anyone|someone|we|i)\s)",
+    re.IGNORECASE,
+)
+_ASKS_ZH = re.compile(
+    r"是不是|会不会|难道|是否(?:是|因为|由于|存在)|一般(?:是|有)?多少|多少(?:算|才|合适|正常)|怎么(?:选|设|算|计算|配置|理解)|有(?:什么|啥)区别"
+)
+
+
 def clauses(sentence: Sentence) -> list[Clause]:
     """Clauses of a sentence with their modes, left to right, covering all of it."""
     text = sentence.text
@@ -154,14 +167,15 @@ def _question_start(text: str, edges: list[int]) -> int | None:
     asks = body.endswith(("?", "？")) or bool(chinese_open) or bool(lexicon.cue("question.zh_polar").search(body[-4:]))
     low = text.lstrip(" \"'*_`(")
     if not asks:
-        return (
-            0 if re.match(r"^(?:how (?:do|can|should) (?:i|we)|any idea|please (?:advise|help))\b", low, re.I) else None
-        )
+        if _ASKS.match(low):
+            return 0
+        guess = _ASKS_ZH.search(body)
+        return max(edge for edge in edges[:-1] if edge <= guess.start()) if guess else None
     if lexicon.cue("question.given").match(low) or re.match(r"^(?:为什么|为何|怎么会|何以)", low):
         return None
     if re.search(r"[\u3400-\u9fff]", body):
         polar = lexicon.cue("question.zh_polar").search(body)
-        found = polar or chinese_open
+        found = polar or chinese_open or _ASKS_ZH.search(body)
         if not found:
             return None
         starts = [edge for edge in edges[:-1] if edge <= found.start()]
@@ -193,6 +207,23 @@ def mode_at(parts: list[Clause], start: int, stop: int, text: str) -> Mode:
     return "said"
 
 
+# "A cliff rather than a hang"; "less likely to get stuck"; "to avoid preemption": what is not, or shall not be.
+_INSTEAD = re.compile(
+    r"\b(?:rather than|as opposed to|unlike)\s(?:an?\s|the\s|any\s)?(?:\w+\s)?$"
+    r"|\b(?:(?:are|is|be|become\w*) less likely to|(?:to|in order to|so as to) (?:avoid|prevent))\s(?:[\w-]+\s){0,4}$",
+    re.IGNORECASE,
+)
+# "We can neglect the first case due to X": X is laid aside.
+_SET_ASIDE = re.compile(
+    r"\b(?:neglect|ignor(?:e|ed|ing)|disregard(?:ed|ing)?|leav(?:e|ing) aside|not counting)\b[^.;]{0,60}\b(?:due to|because of|caused by)\s(?:\w+\s){0,2}$",
+    re.IGNORECASE,
+)
+_EXCLUDED = re.compile(
+    r"[\w/-]*(?:,? (?:and|or) [\w -]{2,24}| [\w-]{2,16})?\s(?:is|are|was|were) (?:thus |therefore |also |both )?(?:ruled out|excluded)\b",
+    re.IGNORECASE,
+)
+
+
 def denied(text: str, parts: list[Clause], start: int, stop: int) -> bool:
     """Whether ``text[start:stop]`` stands under a denial in its own clause."""
     low = 0
@@ -204,6 +235,8 @@ def denied(text: str, parts: list[Clause], start: int, stop: int) -> bool:
     else:
         high = len(text)
     before = text[max(low, start - 120) : start]
+    if _INSTEAD.search(before) or _SET_ASIDE.search(before) or _EXCLUDED.match(text[stop : stop + 90]):
+        return True
     hits = [found for found in lexicon.cue("negation.forward").finditer(before) if not _exempt(before, found)]
     if hits:
         between = before[hits[-1].end() :]
