@@ -47,8 +47,19 @@ class Reader:
         """Read all commands of a text."""
         commands, comments = split(text, line)
         self.comments += comments
+        ran = 0
         for command in _joined(commands):
+            known = len(self.exported)
             self.command(command, depth)
+            ran = ran if len(self.exported) > known else len(self.exported)
+        if depth == 0 and "\n" in text:
+            self._noted(self.exported[ran:])
+
+    def _noted(self, late: list[Setting]) -> None:
+        """Variables that stand alone behind the last command, as people note them; a script would run something after."""
+        for launch in self.launches:
+            have = {item.name for item in launch.env}
+            launch.env += [item for item in late if item.name not in have and item.line > launch.line]
 
     def command(self, command: Command, depth: int) -> None:
         tokens = self.expanded(command.tokens)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tools.contract import Context, Reading
 from tools.derive.base import computed, first
-from tools.derive.setup import cpu_quota, replicas, shared_blocks
+from tools.derive.setup import cpu_quota, replicas, shared_blocks, transports
 from tools.view import Evidence, Ledger
 
 Step = Callable[[Ledger], list[Reading]]
@@ -303,6 +303,7 @@ STEPS: tuple[Step, ...] = (
     graphs,
     replicas,
     cpu_quota,
+    transports,
     shared_blocks,
 )
 

@@ -1,4 +1,4 @@
-"""What is derived of the set-up around the engine: blocks of a prefix, replicas seen, CPU granted."""
+"""What is derived of the set-up around the engine: blocks of a prefix, replicas seen, CPU granted, transports allowed."""
 
 from __future__ import annotations
 
@@ -57,3 +57,16 @@ def cpu_quota(ledger: Ledger) -> list[Reading]:
             by = same[0] if same else "config.cpu_limit_cores"
             out.append(computed("host.cpu.quota_share", used.value / limit, method, ledger, used, by))
     return out
+
+
+# Names by which UCX is allowed more than host memory and sockets.
+_FAST = ("rc", "ud", "dc", "ib", "rdma", "cuda", "gdr", "rocm", "all", "^")
+
+
+def transports(ledger: Ledger) -> list[Reading]:
+    """Whether UCX may use nothing but sockets and host memory: no GPU peer copy, no RDMA."""
+    allowed = ledger.value("config.env.ucx_tls")
+    if not isinstance(allowed, str) or not allowed.strip():
+        return []
+    slow = not any(name.strip().lower().startswith(_FAST) for name in allowed.split(","))
+    return [computed("config.ucx_slow_only", slow, f"UCX_TLS={allowed}", ledger, "config.env.ucx_tls")]

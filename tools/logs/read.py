@@ -130,6 +130,11 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
             word = "Pending and Swapped" if series.family == "vllm-v0" else "Waiting"
             how = f"the statistics lines print {word}"
             yield make("engine.generation", series.family[-2:].upper(), series.first_line, how)
+    notice = scan.tallies.last_line("log.shm_broadcast_stall")
+    if notice and any(series.last_line > notice for series in engines.values()):
+        after = max(series.last_tokens_line for series in engines.values())
+        how = f"the last such notice stands in line {notice}, generated tokens are last counted in line {after}"
+        yield make("log.tokens_after_stall_notice", after > notice, max(after, notice), how)
     yield from ranks.readings(engines.values(), ref)
     yield from scan.extras.readings(ref)
     yield from scan.tallies.readings(ref, life.engine, life.version, origin)

@@ -31,7 +31,7 @@ class EngineSeries:
         self.n = self.n_busy = self.queue_kv_low = self.queue_kv_high = 0
         self.preemptions = self.preemption_samples = 0
         self.last: dict[str, float] = {}
-        self.first_line = self.last_line = 0
+        self.first_line = self.last_line = self.last_tokens_line = 0
         self.first_time: float | None = None
         self.last_time: float | None = None
         self.last_clock = ""
@@ -60,6 +60,8 @@ class EngineSeries:
             self.preemptions += int(values["preemptions"])
             self.preemption_samples += 1
         kv, generation = values.get("kv"), values.get("generation")
+        if generation:
+            self.last_tokens_line = line
         if is_busy:
             self.order["busy_running"].add(running)
             self.order["queue"].add(waiting)

@@ -199,11 +199,11 @@ def negation(text: str, start: int, end: int) -> bool:
 class _Tally:
     """All hits of one signature in one phase."""
 
-    __slots__ = ("count", "line", "numbers", "processes", "signature", "span", "texts", "time")
+    __slots__ = ("count", "last_line", "line", "numbers", "processes", "signature", "span", "texts", "time")
 
     def __init__(self, signature: Signature, line: int, span: str, time: float | None) -> None:
         self.signature, self.line, self.span, self.time = signature, line, span, time
-        self.count = 0
+        self.count, self.last_line = 0, line
         self.processes: set[str] = set()
         self.numbers: dict[str, Dist] = {}
         self.texts: dict[str | int, tuple[int, int, str]] = {}
@@ -224,6 +224,7 @@ class Tallies:
             span = text[max(0, hit.start - 40) : hit.end + 200][:SPAN].strip()
             tally = self._by_key[key] = _Tally(hit.signature, line, span, time)
         tally.count += 1
+        tally.last_line = line
         if process and len(tally.processes) < MAX_PROCESSES:
             tally.processes.add(process)
         value = hit.value
@@ -237,6 +238,10 @@ class Tallies:
                     tally.texts[item] = (seen[0] + 1, *seen[1:])
                 elif len(tally.texts) < MAX_TEXTS:
                     tally.texts[item] = (1, line, text[max(0, hit.start - 40) : hit.end + 200][:SPAN].strip())
+
+    def last_line(self, fact: str) -> int:
+        """Last line that a signature of this fact matched, 0 for none."""
+        return max((t.last_line for t in self._by_key.values() if t.signature.fact == fact), default=0)
 
     def signatures(self) -> set[str]:
         """Ids of the signatures that were hit."""

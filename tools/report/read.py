@@ -6,7 +6,21 @@ from collections.abc import Iterator
 
 from tools.contract import Context, Problem, Reading, ReadResult
 from tools.part import Part
-from tools.report import document, emit, fleet, hints, moves, pairs, said, shapes, sweeps, turns, vantage, worded
+from tools.report import (
+    document,
+    emit,
+    fleet,
+    hints,
+    moves,
+    pairs,
+    reached,
+    said,
+    shapes,
+    sweeps,
+    turns,
+    vantage,
+    worded,
+)
 from tools.report.concepts import match
 from tools.report.counts import counts
 from tools.report.document import Document
@@ -71,6 +85,7 @@ def _readings(doc: Document, found: list[Pair]) -> Iterator[Reading]:
     yield from said.entities(doc)
     for item in doc.found:
         yield from emit.observation(ref, item)
+    yield from reached.shares(doc)
     for pair in found:
         yield from emit.pair(ref, pair)
     curves = sweeps.of_observations(doc.found)

@@ -60,6 +60,13 @@ def test_environment_before_and_exported() -> None:
     assert launch.context == "api_server" and launch.role == "server"
 
 
+def test_variables_noted_behind_the_last_command_count_unless_something_runs_after_them() -> None:
+    noted = one("vllm serve m --block-size 64\nUCX_TLS=tcp,self   # left over\n")
+    assert [(item.name, item.value) for item in noted.env] == [("UCX_TLS", "tcp,self")]
+    script = one("vllm serve org/m --port 1 &\nCLIENT_KEY=x\npython client.py\n")
+    assert script.env == []
+
+
 def test_shell_variables_resolve_and_unknown_ones_stay_unknown() -> None:
     launch = one("MODEL=org/m\nvllm serve $MODEL --max-num-seqs ${SEQS:-16} --max-model-len $LEN")
     assert flags(launch)["model"] == "org/m" and flags(launch)["max-num-seqs"] == 16

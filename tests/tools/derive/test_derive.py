@@ -406,3 +406,15 @@ def test_even_load_needs_all_replicas(facts: Facts, expected: Facts) -> None:
 def test_shared_prefix_in_blocks(facts: Facts, expected: float | None) -> None:
     found = values(setup.shared_blocks(ledger_of(facts)))
     assert found == ({} if expected is None else {"prefix.shared_over_block": pytest.approx(expected, abs=1e-5)})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "slow"),
+    [("tcp", True), ("tcp,self", True), ("sm, tcp", True), ("rc,cuda_ipc,tcp", False), ("all", False), ("^rc", False)],
+)
+def test_what_ucx_may_use(allowed: str, slow: bool) -> None:
+    assert values(setup.transports(ledger_of({"config.env.ucx_tls": allowed}))) == {"config.ucx_slow_only": slow}
+
+
+def test_no_transport_is_derived_without_the_variable() -> None:
+    assert setup.transports(ledger_of({"config.block_size": 16})) == []

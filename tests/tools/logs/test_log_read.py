@@ -125,6 +125,25 @@ def test_ranks_with_unequal_kv_memory() -> None:
     assert values(result)["log.kv_cache.available_spread_gib"] == 2.5
 
 
+NOTICE = (
+    "(EngineCore_DP1 pid=2) INFO 03-17 15:{:02d}:44 [shm_broadcast.py:501] No available shared memory broadcast block "
+    "found in 60 seconds. This typically happens when some processes are hanging.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NOTICE.format(1) + v1(240, 400, 88.1, 3, 0, 0.4) + "\n", True),
+        (NOTICE.format(1) + v1(240, 0, 0.0, 3, 0, 0.4) + "\n", False),
+        (v1(30, 400, 88.1, 3, 0, 0.4) + "\n" + NOTICE.format(1), None),
+        (v1(30, 400, 88.1, 3, 0, 0.4) + "\n", None),
+    ],
+)
+def test_tokens_after_the_notice_of_the_message_ring(text: str, expected: bool | None) -> None:
+    assert values(read_text(text)).get("log.tokens_after_stall_notice") is expected
+
+
 def test_ranks_that_are_behind_in_collectives() -> None:
     line = "[rank{0}]:[E101 16:31:16.131931664 P.cpp:632] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}, OpType=B)\n"
     got = values(read_text(line.format(0, 5730) + line.format(3, 5729)))

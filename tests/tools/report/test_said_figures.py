@@ -62,3 +62,17 @@ def test_what_is_asked_avoided_or_only_a_name_is_not_claimed(text: str, fact: st
 def test_a_bare_without_is_the_control_run(text: str, fact: str, ratio: float) -> None:
     (item,) = of(run(text), fact)
     assert item.value == pytest.approx(ratio, abs=0.01) and item.labels["difference"] == "feature_on_off"
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("I get 67 tokens/s, others with the same cards report about 67 tokens/s.", [1.0]),
+        ("I get 20 tokens/s, the README claims 80 tokens/s.", [0.25]),
+        ("TTFT is 400 ms, others report 200 ms.", [0.5]),
+        ("I get 67 tokens/s.", []),
+        ("Others report 67 tokens/s. TTFT is 2 s.", []),
+    ],
+)
+def test_the_share_of_what_others_report(text: str, share: list[float]) -> None:
+    assert values(text, "report.reference_share") == share
