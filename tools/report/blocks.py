@@ -27,6 +27,8 @@ _COMMAND = re.compile(
     r"|nvidia-smi\b\s*\S*|curl\s+-?\S|trtllm-\w+|text-generation-launcher\b|torchrun\b|mpirun\b|ray (?:start|serve)\b"
     r"|vllm-router\b|genai-perf\b|guidellm\b|aiperf\b|llama-server\b|lmdeploy\b|dynamo\s+\w|numactl\b|taskset\b)"
 )
+# ``command: sglang serve …``, ``server-side: vllm serve …``
+_LABELLED = re.compile(r"^\s*(?:[-*]\s)?[\w][\w -]{0,22}[:：]\s*`{0,3}(?=\S)")
 # A command's name as the subject of a sentence, and one with Chinese words outside of quotes, are prose.
 _SPOKEN = re.compile(
     r"^\s*(?:vllm (?:serve|bench)|llama-server|nvidia-smi|lmdeploy|docker run|sglang) (?:hangs?|is|was|fails?|crash\w*|does(?:n't)?|did(?:n't)?|keeps?|takes?|took|uses?|used|returns?|logs?|shows?|showed|reports?|reported|says?|said|gives?|stops?|starts?|started|works?|worked|never|always|only|still|with(?:out)? (?!-)[a-z]+ [a-z]+|command|process|and|on|in|has|had|itself|gets?|got|seems?|runs?|ran)\b",
@@ -102,10 +104,25 @@ def split(lines: Iterable[Line], standalone: bool = False) -> Iterator[Block]:
             yield from _runs(run, standalone)
             run = []
             continue
-        run.append(line)
+        run.append(line if standalone else _unlabelled(line))
     if fence is not None:
         yield fence
     yield from _runs(run, standalone)
+
+
+def _unlabelled(line: Line) -> Line:
+    """A launch command without the label in front of it; the line as it is where it holds none."""
+    found = _LABELLED.match(line.text)
+    rest = line.text[found.end() :].rstrip("`") if found else ""
+    if rest and " --" in rest and _COMMAND.match(rest) and not _looks_prose(rest):
+        return Line(line.no, rest)
+    return line
+
+
+def inline(block: Block) -> list[Line]:
+    """Launch commands that stand whole between back-ticks inside prose."""
+    found = ((line.no, part) for line in block.lines for part in re.findall(r"`([^`]{12,2000})`", line.text))
+    return [Line(number, part) for number, part in found if " --" in part and _COMMAND.match(part)]
 
 
 def _single(line: Line, standalone: bool) -> Kind:

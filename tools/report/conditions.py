@@ -250,6 +250,8 @@ def _numeric(text: str, have: list[Condition]) -> list[Condition]:
     return out
 
 
+# "- nightly: 1482 tok/s": a release without a number.
+_CHANNEL = re.compile(r"^\W{0,4}(nightly|main|master|latest|HEAD)(?: branch| build| image)?\s?[:：]", re.IGNORECASE)
 # "Was hoping for 280": no earlier state.
 _HOPE = re.compile(r"\s(?:hoping|expecting|wondering|supposed|promised|told|advertised|looking for)\b", re.IGNORECASE)
 _TOLD_BY = re.compile(
@@ -267,6 +269,9 @@ _SHEET = re.compile(
 
 def _worded(text: str) -> list[Condition]:
     out: list[Condition] = []
+    channel = _CHANNEL.match(text)
+    if channel:
+        out.append(Condition("version", channel.start(1), channel.end(1), channel[1].lower()))
     for found in _RUN.finditer(text):
         if found["first"] or found["zf"]:
             out.append(Condition("run", found.start(), found.end(), "first", 1.0))

@@ -19,6 +19,15 @@ _SIZE = re.compile(r"^\d+(?:\.\d+)? ?[KMG]i?B?$")
 _PROSE = ("heading", "text", "item", "quote")
 
 
+# Headings that an issue tracker's form prints: nobody said them.
+_FORM = re.compile(
+    r"[#\s*_]*\W*(?:report of performance regression|misc discussion on performance|proposal to improve performance"
+    r"|your current environment\b.*|describe the bug|checklist|reproduction|before submitting a new issue\b.*|model input dumps"
+    r"|how would you like to use \w+|alternatives|additional context|the feature, motivation and pitch)[\s:.?*_]*",
+    re.IGNORECASE,
+)
+
+
 class Document(Struct):
     """``ratios`` pair a stated change with the sentence it stands in; ``table_ratios`` are relative cells (−8 %).
 
@@ -62,6 +71,9 @@ def take_apart(part: Part) -> Document:
         if block.kind in ("fence", "log", "command"):
             _nest(doc, block)
             continue
+        if block.kind == "heading" and all(_FORM.fullmatch(line.text) for line in block.lines):
+            section += 1
+            continue
         doc.lines.extend((line.no, line.text) for line in block.lines)
         if block.kind == "table":
             _table(doc, block, recent[-2:], number)
@@ -71,6 +83,8 @@ def take_apart(part: Part) -> Document:
             continue
         section += block.kind == "heading"
         if block.kind in _PROSE:
+            for line in blocks.inline(block):
+                _nest(doc, blocks.Block("command", [line]))
             for sentence in spans.sentences(block, number, section):
                 recent.append(sentence.text)
                 _sentence(doc, observe.parse(sentence), scope)

@@ -15,10 +15,22 @@ _NO_RELEASE = re.compile(
 )
 
 
+# An upgrade of what the engine stands on.
+_PACKAGE = re.compile(
+    r"\b(?:upgrad|updat)\w+ (?:(?:the|our|my|nvidia|gpu|to|from) ){0,3}(?:drivers?|cuda|cudnn|nccl|py?torch|triton|flash-?infer|flash-?attn|deep-?gemm|transformers|kernel)\b"
+    r"|\b(?:drivers?|cuda|nccl|py?torch|triton|flash-?infer) (?:was |were |got |has been )?(?:upgraded|updated|upgrade|update)\b|升级(?:了)?\s?(?:驱动|CUDA)",
+    re.IGNORECASE,
+)
+
+
 def cues(text: str) -> list[str]:
     """Kinds of difference a text speaks of, most specific first."""
     out = []
-    if lexicon.cue("headline.upgrade").search(_NO_RELEASE.sub(" ", text)):
+    plain = _NO_RELEASE.sub(" ", text)
+    if _PACKAGE.search(plain):
+        out.append("dependency")
+        plain = _PACKAGE.sub(" ", plain)
+    if lexicon.cue("headline.upgrade").search(plain):
         out.append("version_upgrade")
     if any(mark.on is False for mark in conditions.feature_marks(text)) or re.search(
         r"\b(?:with and without|with(?:out)? vs\.?|on vs\.? off)\b", text, re.I

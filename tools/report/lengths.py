@@ -48,7 +48,7 @@ _INOUT_ZH = re.compile(
 )
 _OUT = re.compile(
     _LENGTH.format("n", "k")
-    + r"\s?-?(?:output|generated|completion|new|answer|decode) tokens?\b(?!\s?/)|\b(?:osl|(?<!max[-_ ])output(?:[-_ ]length|[-_ ]len)?|max_(?:new_)?tokens)\s?(?:of|=|:)?\s?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)(?!\s?(?:tok\w*/s|%|\.\d|ms))|输出(?:长度)?\s?(?P<n3>\d+)\s?(?:个)?\s?(?:token|字)",
+    + r"\s?-?(?:output|generated|completion|new|answer|decode) tokens?\b(?!\s?/)|\b(?:osl|(?<!max[-_ ])output(?:[-_ ]length|[-_ ]len)?|max_(?:new_)?tokens)\s?(?:of|=|:)?\s?(?P<n2>\d{1,3}(?:,\d{3})+|\d+)(?!\d|\s?(?:tok\w*/s|%|\.\d|ms))|输出(?:长度)?\s?(?P<n3>\d+)\s?(?:个)?\s?(?:token|字)",
     re.IGNORECASE,
 )
 _IN = re.compile(

@@ -89,6 +89,19 @@ class Observation(Struct):
         return found.number if found else None
 
 
+_LOADS = ("concurrency", "context", "prompt_tokens", "gpus")
+# A line of its own that names a run and is no sentence: "0.9.1", "after PR29708", "TP8 concurrency=128".
+_BARE = re.compile(
+    r"(?:(?:here(?:'s| is| are)|below is|this is) (?:my|the|our) \w+ (?:on|with|for|of|in|using) (?:the )?)?"
+    r"(?:[\w.+=:/@-]+\s?){1,5}",
+    re.IGNORECASE,
+)
+
+
+# A status line of an engine is figures, however long.
+_STATUS = re.compile(r"(?:[A-Za-z][\w /-]{2,40}[:=]\s?[\d.]+[^,:=]{0,14},?\s?){2}")
+
+
 class Scope(Struct):
     """What carries over between sentences: header conditions of a list, the last metric, the last numeric kind."""
 
@@ -137,6 +150,7 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
     values: list[tuple[Quantity, Mention]] = []
     taken: list[Quantity] = []
     series = aligned(parsed, scope)
+    label = _label(parsed)
     for item in parsed.quantities:
         if any(start <= item.start < stop for start, stop in ratio_spans) or _is_mark(item, marks):
             continue
@@ -153,7 +167,7 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
             mention is None
             and item.dim == scope.last[1]
             and not parsed.mentions
-            and any(mark.kind in _SIDES for mark in marks)
+            and (label is not None or any(mark.kind in _SIDES for mark in marks))
             and not (scope.last[0] in ("tpot", "itl") and item.value > _LONG_TOKEN_S)
         ):
             mention = Mention(scope.last[0], item.start, item.start)
@@ -164,7 +178,6 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
     for item, condition in series:
         marks.append(Condition(condition.kind, item.start, item.start, condition.name, condition.number))
     out: list[Observation] = []
-    label = _label(parsed)
     for item, mention in values:
         seen = _observation(parsed, item, mention, marks, values, scope, out[-1] if out else None)
         if label is not None and not any(kind in _SIDES for kind in seen.conditions):
@@ -180,7 +193,9 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
 
 def _label(parsed: Parsed) -> Condition | None:
     """The name in front of the colon of a list item ("- fa3, bf16: 908 tok/s"): the run its figures belong to."""
-    found = _ITEM_LABEL.match(parsed.sentence.text) if parsed.sentence.kind == "item" else None
+    text = parsed.sentence.text
+    plain = parsed.sentence.kind == "text" and len(text) <= 40 and not parsed.mentions
+    found = _ITEM_LABEL.match(text) if parsed.sentence.kind == "item" or plain else None
     if found is None or any(item.start < found.end("name") and item.dim != "plain" for item in parsed.quantities):
         return None
     return Condition("label", found.start("name"), found.end("name"), found["name"].strip(" `*_"))
@@ -327,7 +342,9 @@ def _zeros(parsed: Parsed) -> list[Observation]:
 def enter(sentence: Sentence, scope: Scope) -> None:
     """Full prose ends what a short header line (``Before:``) said of the lines below it."""
     text = sentence.text.strip()
-    if sentence.kind == "text" and (len(text) > 70 or text.endswith((".", "。", "!", "?"))):
+    if sentence.kind == "text" and (
+        (len(text) > 70 and not _STATUS.search(text)) or text.endswith((".", "。", "!", "?"))
+    ):
         scope.header = {}
 
 
@@ -348,8 +365,13 @@ def _remember(parsed: Parsed, values: list[tuple[Quantity, Mention]], marks: lis
     if title and (len(text) > 48 or parsed.mentions or not scope.titled):
         scope.titled = True
         return
-    if heads and not values and len(text) <= 80:
+    bare = parsed.sentence.kind == "text" and bool(_BARE.fullmatch(text)) and len(text) <= 60
+    if (heads or bare) and not values and len(text) <= 80:
         fresh = {mark.kind: mark for mark in marks if mark.kind in _STICKY}
+        if fresh and bare and not heads:
+            # A side or a release under a line that gives the load: both hold.
+            loads = {} if fresh.keys() & set(_LOADS) else {k: v for k, v in scope.header.items() if k in _LOADS}
+            fresh = {**loads, **fresh}
         if fresh:
             scope.header = fresh
     numeric = [
