@@ -14,7 +14,7 @@ _COUNT = (
     r"(?:(?P<count>\d{1,4}|one|two|both|dual|three|four|quad|five|six|seven|eight|sixteen|single|单|一|双|两|二|三|四|八|a|an)"
     r"\s?(?:x|X|×|\*|张|块|卡|个)?[\s-]?(?:of the |of |NVIDIA |Nvidia |AMD |Instinct |Tesla |GeForce |identical |new |rented )*)?"
 )
-_AFTER = r"(?P<mem>[\s-]?\(?(?P<gib>\d{2,3})\s?(?:GB|GiB|G)\b(?!\s?/)\)?)?(?:\s?(?:[x×*]|\(x?)\s?(?P<times>\d{1,3})\b(?![.,]\d)(?!\s?(?:tok|t/s|tps|ms\b|s\b|sec|%|GB|GiB|req|W\b|[kK]\b|users?|clients?|concurren))\)?)?"
+_AFTER = r"(?P<mem>[\s-]?\(?(?P<gib>\d{2,3})\s?(?:GB|GiB|G)\b(?!\s?/)\)?)?(?:\s?(?:[(（]?[x×*]|\(x?)\s?(?P<times>\d{1,3})\b(?![.,]\d)(?!\s?(?:tok|t/s|tps|ms\b|s\b|sec|%|GB|GiB|req|W\b|[kK]\b|users?|clients?|concurren))[)）]?)?"
 _SIZE = r"(?:\d{1,4}x)?\d{1,4}(?:\.\d{1,2})?[Bb](?:-A\d{1,3}(?:\.\d)?[Bb])?"
 _HF = re.compile(r"(?<![\w/.-])(?P<org>[A-Za-z][\w.-]{1,40})/(?P<repo>[A-Za-z][\w.-]*\d[\w.-]*)(?![\w/])")
 _PARAMS = re.compile(

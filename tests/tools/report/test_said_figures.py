@@ -34,6 +34,8 @@ from tests.tools.report.test_report_read import of, run, values
         ("Run with gmu .9, mns=64, mnbt=2048.", "said.setting", [0.9, 64, 2048]),
         ("A 32k prefill takes 3 s.", "said.prompt_tokens", [32768]),
         ("NPU util is 40 %.", "said.gpu_util", [0.4]),
+        ("It runs in a single H200(×8) node.", "said.gpu.count", [8]),
+        ("The gain on H200 (4.3x) is smaller.", "said.gpu.count", []),
     ],
 )
 def test_figures(text: str, fact: str, expected: list[object]) -> None:
