@@ -12,7 +12,7 @@ _NAME = re.compile(
 _PROGRAM = re.compile(
     r"\bvllm\s+(?:serve|bench\s+(?:throughput|latency)|launch|run-batch)\s+\S*[A-Za-z$<{-]|-m\s+(?:vllm\.entrypoints|sglang\.|sglang_router|dynamo\.)"
     r"|\bsglang\s+serve\b|\btext-generation-launcher\b|\btrtllm-serve\b|\bllama-server\b|\b(?:vllm|sglang|sgl)-router\b"
-    r"|\bdocker\s+run\b.{0,4000}?(?:vllm|sglang)|vllm/entrypoints/|\bbenchmark_(?:latency|throughput)\.py",
+    r"|\bdocker\s+run\b(?:(?!\n\s*\n).){0,4000}?(?:vllm|sglang)|vllm/entrypoints/|\bbenchmark_(?:latency|throughput)\.py",
     re.DOTALL,
 )
 _START = re.compile(

@@ -59,8 +59,8 @@ def cpu_quota(ledger: Ledger) -> list[Reading]:
     return out
 
 
-# Names by which UCX is allowed more than host memory and sockets.
-_FAST = ("rc", "ud", "dc", "ib", "rdma", "cuda", "gdr", "rocm", "all", "^")
+# Transports of UCX over sockets and host memory.
+_SLOW = {"tcp", "self", "sm", "shm", "mm", "posix", "sysv", "cma", "knem", "xpmem"}
 
 
 def transports(ledger: Ledger) -> list[Reading]:
@@ -68,5 +68,5 @@ def transports(ledger: Ledger) -> list[Reading]:
     allowed = ledger.value("config.env.ucx_tls")
     if not isinstance(allowed, str) or not allowed.strip():
         return []
-    slow = not any(name.strip().lower().startswith(_FAST) for name in allowed.split(","))
+    slow = {name.strip().lower() for name in allowed.split(",")} <= _SLOW
     return [computed("config.ucx_slow_only", slow, f"UCX_TLS={allowed}", ledger, "config.env.ucx_tls")]

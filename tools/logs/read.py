@@ -132,7 +132,9 @@ def readings_of(scan: Scan, ref: str) -> Iterator[Reading]:
             yield make("engine.generation", series.family[-2:].upper(), series.first_line, how)
     notice = scan.tallies.last_line("log.shm_broadcast_stall")
     if notice and any(series.last_line > notice for series in engines.values()):
-        after = max(series.last_tokens_line for series in engines.values())
+        # Of several engines the one that stays silent with work counts.
+        busy = [series for series in engines.values() if series.last.get("running", 0.0) > 0] or list(engines.values())
+        after = min(series.last_tokens_line for series in busy)
         how = f"the last such notice stands in line {notice}, generated tokens are last counted in line {after}"
         yield make("log.tokens_after_stall_notice", after > notice, max(after, notice), how)
     yield from ranks.readings(engines.values(), ref)

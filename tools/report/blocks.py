@@ -34,6 +34,7 @@ _SPOKEN = re.compile(
     r"^\s*(?:vllm (?:serve|bench)|llama-server|nvidia-smi|lmdeploy|docker run|sglang) (?:hangs?|is|was|fails?|crash\w*|does(?:n't)?|did(?:n't)?|keeps?|takes?|took|uses?|used|returns?|logs?|shows?|showed|reports?|reported|says?|said|gives?|stops?|starts?|started|works?|worked|never|always|only|still|with(?:out)? (?!-)[a-z]+ [a-z]+|command|process|and|on|in|has|had|itself|gets?|got|seems?|runs?|ran)\b",
     re.IGNORECASE,
 )
+_PARAMETER = re.compile(r"\"[^\"]*\"|'[^']*'|#.*|[^\s，。]*/[^\s，。]*|--[\w-]+(?:[ =][^\s，。]+)?")
 _HAN = re.compile(r"[\u3400-\u9fff]{2}")
 # ``-e NCCL_NET=Socket \`` alone: a part of a container's command.
 _ENVIRONMENT = re.compile(r"^\s*(?:-e|--env)[ =]\"?[A-Z][A-Z0-9_]{2,}=\S")
@@ -144,7 +145,7 @@ def _single(line: Line, standalone: bool) -> Kind:
 
 
 def _looks_prose(text: str) -> bool:
-    if _SPOKEN.match(text) or _HAN.search(re.sub(r"\"[^\"]*\"|'[^']*'|#.*", "", text)):
+    if _SPOKEN.match(text) or _HAN.search(_PARAMETER.sub("", text)):
         return True
     return text.rstrip().endswith((".", "?", "。", "？")) and " --" not in text and len(text.split()) > 5
 

@@ -6,16 +6,13 @@ import re
 
 from tools.report.observe import Observation, Parsed
 
-# ``prompt eval time = 177 ms / 58 tokens (3.05 ms per token, 328 tokens per second)`` of llama.cpp, also of ollama.
-_PROMPT_EVAL = re.compile(r"\bprompt eval(?:uation)?\b", re.IGNORECASE)
-_EVAL = re.compile(r"(?<!prompt )\beval(?:uation)? (?:time|rate|duration|count)\b", re.IGNORECASE)
 _PER_STEP = re.compile(
-    r"^[\s)]*(?:per|/|a|each|for (?:each|every|one)) ?(?:transformer |decoder |single |moe |attention )?(?:(?P<part>layer|op(?:eration|erator)?|kernel|call|launch)|(?P<step>step|iteration|forward(?: pass)?))\b|^\s?每(?:一)?(?:(?P<zpart>层|次调用)|(?P<zstep>步|次迭代))",
+    r"^[\s)]*(?:per|/|a|each|for (?:each|every|one)) ?(?:transformer |decoder |single |moe |attention )?(?:(?P<part>layer|op(?:eration|erator)?|kernel|launch)|(?P<step>step|iteration|forward(?: pass)?))\b|^\s?每(?:一)?(?:(?P<zpart>层|次调用)|(?P<zstep>步|次迭代))",
     re.IGNORECASE,
 )
 _TIME = re.compile(r"\d[\d.,]*\s?(?:[mµu]s|s(?:ec(?:onds?)?)?|milliseconds?|microseconds?|毫秒|微秒|秒)", re.IGNORECASE)
 _SLASHES = re.compile(
-    r"(?<![\w./])\d+(?:\s?/\s?\d+){2,}\s?(?:并发|路|(?:concurren\w+|parallel|simultaneous|clients?|users?|streams?|sessions?|requests?)\b)",
+    r"(?<![\w./])\d+(?:\s?/\s?\d+){2,}\s?(?:并发|路|(?:concurren\w+|parallel|simultaneous|clients?|users?|streams?|sessions?|requests?(?!\s?(?:/|per\b|a second)))\b)",
     re.IGNORECASE,
 )
 _REACHED = re.compile(
@@ -49,30 +46,12 @@ def checked(parsed: Parsed, found: list[Observation]) -> list[Observation]:
         front = text[max(0, start - 80) : start] if start >= 0 else ""
         if item.unit == "s" and _BOUND.search(front):
             continue
-        if _of_prompt(text, start):
-            if item.metric in ("tpot", "itl"):
-                # The same as the rate beside it, and no time of a generated token.
-                continue
-            _prompt(item)
         _step(item, text[start : start + 64] if start >= 0 else "")
         if item.norm and _REACHED.search(front):
             item.norm = False
             item.conditions.pop("reference", None)
         out.append(item)
     return out
-
-
-def _of_prompt(text: str, start: int) -> bool:
-    """Whether the nearest timing named in front of a figure is that of the prompt."""
-    heads = [hit.end() for hit in _PROMPT_EVAL.finditer(text) if hit.end() <= start]
-    return bool(heads) and not any(heads[-1] < hit.start() < start for hit in _EVAL.finditer(text))
-
-
-def _prompt(item: Observation) -> None:
-    if item.metric in ("generation_tps", "throughput", "total_tps", "user_tps"):
-        item.metric = "prompt_tps"
-    elif item.metric in ("takes", "e2e", "duration"):
-        item.metric = "prefill_time"
 
 
 def _step(item: Observation, behind: str) -> None:

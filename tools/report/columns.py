@@ -17,6 +17,8 @@ _RELEASED = re.compile(
 )
 _ON = re.compile(r"[✔✓☑✅√]\ufe0f?|x|yes|y|on|true|enabled?|1|开启?|启用|是", re.IGNORECASE)
 _OFF = re.compile(r"[✗✘❌☐×]\ufe0f?|-|–|—|/|no|n|off|false|disabled?|none|0|关闭?|禁用|否|", re.IGNORECASE)
+# Beside one of these an x is a cross.
+_TICK = re.compile(r"[✔✓☑✅√]\ufe0f?|yes|y|on|true", re.IGNORECASE)
 _DAYS = re.compile(
     r"^(?:day|hour|h|d|min|week)\s?(\d+(?:\.\d+)?)$|^(\d+(?:\.\d+)?)\s?(min|m|h|hours?|d|days?|s|sec)$", re.IGNORECASE
 )
@@ -43,7 +45,13 @@ def condition(column: Head, written: str) -> Condition | None:
     """The cell of a condition column as a condition."""
     text = written.strip()
     if column.kind == "switch":
-        return Condition("feature", 0, len(text), column.marks[0].name, on=bool(_ON.fullmatch(text)))
+        return Condition(
+            "feature",
+            0,
+            len(text),
+            column.marks[0].name,
+            on=bool(_ON.fullmatch(text)) and not (column.crossed and text.lower() == "x"),
+        )
     if text.lower() in EMPTY:
         return None
     size = SIZE.match(text)
@@ -116,9 +124,14 @@ def switches(heads: list[Head], rows: list[list[str]]) -> None:
             continue
         name = conditions.feature_of(item.text) or conditions.feature_of(re.sub(r"[-_ ]", "", item.text))
         written = [row[index].strip() for row in rows if index < len(row)] if name else []
-        on = [bool(_ON.fullmatch(text)) for text in written]
-        if len(set(on)) == 2 and all(ticked or _OFF.fullmatch(text) for ticked, text in zip(on, written, strict=True)):
+        crossed = any(_TICK.fullmatch(text) for text in written)
+        on = [bool(_ON.fullmatch(text)) and not (crossed and text.lower() == "x") for text in written]
+        off = all(
+            ticked or _OFF.fullmatch(text) or text.lower() == "x" for ticked, text in zip(on, written, strict=True)
+        )
+        if len(set(on)) == 2 and off:
             item.kind, item.marks = "switch", [Condition("feature", 0, len(item.text), name, on=True)]
+            item.crossed = crossed
 
 
 def units(heads: list[Head], rows: list[list[str]]) -> None:

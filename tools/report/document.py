@@ -21,7 +21,7 @@ _PROSE = ("heading", "text", "item", "quote")
 
 # Headings that an issue tracker's form prints: nobody said them.
 _FORM = re.compile(
-    r"[#\s*_]*\W*(?:report of performance regression|misc discussion on performance|proposal to improve performance"
+    r"[\W_]{0,12}(?:report of performance regression|misc discussion on performance|proposal to improve performance"
     r"|your current environment\b.*|describe the bug|checklist|reproduction|before submitting a new issue\b.*|model input dumps"
     r"|how would you like to use \w+|alternatives|additional context|the feature, motivation and pitch)[\s:.?*_]*",
     re.IGNORECASE,

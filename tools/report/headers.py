@@ -140,6 +140,7 @@ class Head(Struct):
     difference: bool = False
     phase: bool = False
     stat: str = ""
+    crossed: bool = False
 
 
 def head(text: str) -> Head:

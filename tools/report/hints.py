@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from tools.report import conditions, lexicon
 
@@ -23,7 +24,8 @@ _PACKAGE = re.compile(
 )
 
 
-def cues(text: str) -> list[str]:
+@lru_cache(maxsize=256)
+def cues(text: str) -> tuple[str, ...]:
     """Kinds of difference a text speaks of, most specific first."""
     out = []
     plain = _NO_RELEASE.sub(" ", text)
@@ -63,4 +65,4 @@ def cues(text: str) -> list[str]:
         re.IGNORECASE,
     ):
         out.append("other_load")
-    return out
+    return tuple(out)

@@ -102,9 +102,9 @@ def lengths(text: str) -> Iterator[tuple[str, int, int, float]]:
             plural = what in ("prompts", "inputs") and not found["tok"] and found["join"] != "-"
             if plural and _MANY.search(text[max(0, found.start() - 32) : found.start()]):
                 continue
-            # "Prompt 2", "1 sequence": an ordinal or a count.
             kilo = found.groupdict().get("k" + key[1:])
             start = found.start("n") if pattern in (_AT_K, _LONG, _LONG_K) else found.start()
+            # "Prompt 2", "1 sequence": an ordinal or a count.
             if kind == "context" and not (kilo or found.groupdict().get("tok")) and number(found[key]) < FEWEST:
                 continue
             yield kind, start, found.end(), number(found[key], kilo)

@@ -159,6 +159,8 @@ def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity
     """The metric a figure belongs to, ``None`` when nothing says so. ``taken`` are figures already assigned."""
     if ratings.of_equipment(text, item):
         return None
+    if item.dim == "seconds" and _prompt_token(text, item):
+        return None
     mention = _told_eval(text, item) or _choose(text, item, found, taken)
     if mention is None or (mention.metric in _RATES and item.dim == "plain" and _OTHER_UNIT.match(text, item.stop)):
         return None
@@ -209,6 +211,12 @@ def _told_eval(text: str, item: Quantity) -> Mention | None:
     if line["prompt"] and item.dim == "seconds" and text[line.end() : item.start].isspace():
         return Mention("prefill_time", line.start(), line.end())
     return None
+
+
+def _prompt_token(text: str, item: Quantity) -> bool:
+    """The time per prompt token in such a line: the same as the rate beside it, and no time of a generated token."""
+    lines = list(_EVAL.finditer(text, max(0, item.start - 120), item.start))
+    return bool(lines) and bool(lines[-1]["prompt"]) and not text[lines[-1].end() : item.start].isspace()
 
 
 # A share of what a container may use is no memory in use on the GPU.

@@ -10,6 +10,7 @@ from tools.report.observe import Observation, Parsed
 from tools.report.pairs import Pair
 
 NEAR_SENTENCES = 3
+NEAR_FIGURES = 12
 # A state is told and left: "drops to 17 tok/s when …", "涨到 3 秒".
 _MOVES = re.compile(
     r"\b(?:increas\w+|ris(?:es|en|ing)|rose|grows?|grew|jump(?:s|ed)|climb(?:s|ed)|balloon(?:s|ed)|shoots? up|shot up|go(?:es)? (?:up|down)|went (?:up|down)|drop(?:s|ped)|falls?|fell|decreas\w+|declin\w+|collaps\w+|plummet\w+|sinks?|sank|degrad\w+|slows?(?: down)?|slowed(?: down)?)"
@@ -42,9 +43,9 @@ def pairs_told(sentences: list[tuple[Parsed, list[Observation]]], stated: list[t
             front = text[max(0, place + figure.start() - 60) : place + figure.start()]
             if not _MOVES.search(front) or _FROM.search(front):
                 continue
-            earlier = [(parsed, seen) for seen in found[:index]]
+            earlier = [(parsed, seen) for seen in found[max(0, index - NEAR_FIGURES) : index]]
             for other, seen in sentences[max(0, number - NEAR_SENTENCES) : number]:
-                earlier[:0] = [(other, one) for one in seen]
+                earlier[:0] = [(other, one) for one in seen[-NEAR_FIGURES:]]
             like = [
                 (other, seen)
                 for other, seen in earlier
@@ -55,9 +56,19 @@ def pairs_told(sentences: list[tuple[Parsed, list[Observation]]], stated: list[t
                 and all(seen.number(kind) == item.number(kind) for kind in pairs.LOAD)
                 and seen.value > 0
             ]
-            if like:
+            if like and not _other_subject(like[-1][0], parsed):
                 out.append(_pair(like[-1][0].sentence.text, like[-1][1], text, item))
     return out
+
+
+def _other_subject(before: Parsed, after: Parsed) -> bool:
+    """Two models, engines or cards told one after the other are no change of one of them."""
+    for kind in ("model", "engine", "gpu"):
+        first, second = ({x.name.lower() for x in p.entities if x.kind == kind} for p in (before, after))
+        if second and first and not first & second:
+            return True
+    sizes = [set(re.findall(r"\b\d+(?:\.\d+)?[bB]\b", p.sentence.text)) for p in (before, after)]
+    return bool(sizes[0] and sizes[1] and not sizes[0] & sizes[1])
 
 
 def _pair(before: str, first: Observation, after: str, second: Observation) -> Pair:

@@ -93,7 +93,7 @@ _LOADS = ("concurrency", "context", "prompt_tokens", "gpus")
 # A line of its own that names a run and is no sentence: "0.9.1", "after PR29708", "TP8 concurrency=128".
 _BARE = re.compile(
     r"(?:(?:here(?:'s| is| are)|below is|this is) (?:my|the|our) \w+ (?:on|with|for|of|in|using) (?:the )?)?"
-    r"(?:[\w.+=:/@-]+\s?){1,5}",
+    r"(?:[\w.+=:/@-]+(?:\s|$)){1,5}",
     re.IGNORECASE,
 )
 
@@ -365,7 +365,7 @@ def _remember(parsed: Parsed, values: list[tuple[Quantity, Mention]], marks: lis
     if title and (len(text) > 48 or parsed.mentions or not scope.titled):
         scope.titled = True
         return
-    bare = parsed.sentence.kind == "text" and bool(_BARE.fullmatch(text)) and len(text) <= 60
+    bare = parsed.sentence.kind == "text" and len(text) <= 60 and bool(_BARE.fullmatch(text))
     if (heads or bare) and not values and len(text) <= 80:
         fresh = {mark.kind: mark for mark in marks if mark.kind in _STICKY}
         if fresh and bare and not heads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -164,7 +164,7 @@ def _differ(first: Observation, second: Observation) -> list[str]:
     return list(dict.fromkeys(out))
 
 
-def _pair(first: Observation, second: Observation, hints: list[str], control: bool) -> Pair | None:
+def _pair(first: Observation, second: Observation, hints: Sequence[str], control: bool) -> Pair | None:
     if first.value == second.value == 0 or first.unit != second.unit or (first.norm and second.norm):
         return None
     kinds = _differ(first, second)

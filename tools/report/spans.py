@@ -131,8 +131,12 @@ _ASKS = re.compile(
     r"|(?:do|does|did)\s(?:(?:it|this|that)\s(?:mean|matter|happen|affect|look|depend)\b|(?:you|anyone|someone|we|i)\s)",
     re.IGNORECASE,
 )
+# What follows is told, not asked: "do you know why TTFT is 5 s", "can anyone help, we get …".
+_GIVEN = re.compile(
+    r"\b(?:why|how come|normal that|normal to)\b|,\s(?:we|i|it|the|my|our|vllm|sglang)\b", re.IGNORECASE
+)
 _ASKS_ZH = re.compile(
-    r"是不是|会不会|难道|是否(?:是|因为|由于|存在)|一般(?:是|有)?多少|多少(?:算|才|合适|正常)|怎么(?:选|设|算|计算|配置|理解)|有(?:什么|啥)区别"
+    r"是不是|会不会|难道|是否(?:是|因为|由于|存在)|一般(?:是|有)?多少|多少(?:算|才|合适|正常)|(?<!不管)(?<!无论)(?<!不论)怎么(?:选|设|算|计算|配置|理解)|有(?:什么|啥)区别"
 )
 
 
@@ -168,9 +172,13 @@ def _question_start(text: str, edges: list[int]) -> int | None:
     low = text.lstrip(" \"'*_`(")
     if not asks:
         if _ASKS.match(low):
-            return 0
+            return None if _GIVEN.search(low[:120]) else 0
         guess = _ASKS_ZH.search(body)
-        return max(edge for edge in edges[:-1] if edge <= guess.start()) if guess else None
+        if guess is None:
+            return None
+        # An ASCII comma between Chinese words parts clauses as well.
+        comma = max(body.rfind(mark, 0, guess.start()) for mark in ",，") + 1
+        return max(comma, *(edge for edge in edges[:-1] if edge <= guess.start()))
     if lexicon.cue("question.given").match(low) or re.match(r"^(?:为什么|为何|怎么会|何以)", low):
         return None
     if re.search(r"[\u3400-\u9fff]", body):

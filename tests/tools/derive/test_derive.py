@@ -410,7 +410,15 @@ def test_shared_prefix_in_blocks(facts: Facts, expected: float | None) -> None:
 
 @pytest.mark.parametrize(
     ("allowed", "slow"),
-    [("tcp", True), ("tcp,self", True), ("sm, tcp", True), ("rc,cuda_ipc,tcp", False), ("all", False), ("^rc", False)],
+    [
+        ("tcp", True),
+        ("tcp,self", True),
+        ("sm, tcp", True),
+        ("rc,cuda_ipc,tcp", False),
+        ("all", False),
+        ("^rc", False),
+        ("srd,sm,self", False),
+    ],
 )
 def test_what_ucx_may_use(allowed: str, slow: bool) -> None:
     assert values(setup.transports(ledger_of({"config.env.ucx_tls": allowed}))) == {"config.ucx_slow_only": slow}

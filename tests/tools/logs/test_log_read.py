@@ -136,6 +136,8 @@ NOTICE = (
     [
         (NOTICE.format(1) + v1(240, 400, 88.1, 3, 0, 0.4) + "\n", True),
         (NOTICE.format(1) + v1(240, 0, 0.0, 3, 0, 0.4) + "\n", False),
+        # one of two engines stays silent with work
+        (NOTICE.format(1) + v1(240, 400, 88.1, 3, 0, 0.4) + "\n" + v1(241, 0, 0.0, 4, 9, 0.4, engine=1) + "\n", False),
         (v1(30, 400, 88.1, 3, 0, 0.4) + "\n" + NOTICE.format(1), None),
         (v1(30, 400, 88.1, 3, 0, 0.4) + "\n", None),
     ],
