@@ -159,14 +159,11 @@ def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity
     """The metric a figure belongs to, ``None`` when nothing says so. ``taken`` are figures already assigned."""
     if ratings.of_equipment(text, item):
         return None
-    if item.dim == "seconds" and _prompt_token(text, item):
-        return None
-    mention = _told_eval(text, item) or _choose(text, item, found, taken)
+    timed, mention = _eval_line(text, item)
+    if not timed:
+        mention = _choose(text, item, found, taken)
     if mention is None or (mention.metric in _RATES and item.dim == "plain" and _OTHER_UNIT.match(text, item.stop)):
         return None
-    # "latency 3.4 ms per layer": a part of a step, no request.
-    if item.dim == "seconds" and item.per in _PARTS and mention.metric in ("e2e", "duration", "takes"):
-        return msgspec.structs.replace(mention, metric=_PARTS[item.per])
     if mention.metric == "takes":
         owner = _owner(text, item, mention, found)
         if owner is not None:
@@ -188,7 +185,6 @@ def choose(text: str, item: Quantity, found: list[Mention], taken: list[Quantity
     return mention
 
 
-_PARTS = {"layer": "kernel_time", "op": "kernel_time", "step": "step_time", "iteration": "step_time"}
 _RATES = ("throughput", "generation_tps", "total_tps", "prompt_tps", "user_tps", "requests_per_s")
 # "14 → 16.8 pages/s": a rate of something else.
 _OTHER_UNIT = re.compile(
@@ -201,22 +197,19 @@ _EVAL = re.compile(
 )
 
 
-def _told_eval(text: str, item: Quantity) -> Mention | None:
+def _eval_line(text: str, item: Quantity) -> tuple[bool, Mention | None]:
+    """Whether a figure stands in such a line, and what it is there; the time per prompt token, which is the rate beside
+    it once more, is nothing."""
     lines = list(_EVAL.finditer(text, max(0, item.start - 120), item.start))
     line = lines[-1] if lines else None
     if line is None or line["total"]:
-        return None
+        return False, None
     if item.dim == "tokens_per_s":
-        return Mention("prompt_tps" if line["prompt"] else "generation_tps", item.start, item.stop)
-    if line["prompt"] and item.dim == "seconds" and text[line.end() : item.start].isspace():
-        return Mention("prefill_time", line.start(), line.end())
-    return None
-
-
-def _prompt_token(text: str, item: Quantity) -> bool:
-    """The time per prompt token in such a line: the same as the rate beside it, and no time of a generated token."""
-    lines = list(_EVAL.finditer(text, max(0, item.start - 120), item.start))
-    return bool(lines) and bool(lines[-1]["prompt"]) and not text[lines[-1].end() : item.start].isspace()
+        return True, Mention("prompt_tps" if line["prompt"] else "generation_tps", item.start, item.stop)
+    if line["prompt"] and item.dim == "seconds":
+        whole = text[line.end() : item.start].isspace()
+        return True, Mention("prefill_time", line.start(), line.end()) if whole else None
+    return False, None
 
 
 # A share of what a container may use is no memory in use on the GPU.

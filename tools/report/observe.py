@@ -54,13 +54,6 @@ _SIDES = ("side", "version", "variant", "feature", "route", "run", "reference", 
 _LONG_TOKEN_S = 0.5
 
 
-# "54 of 1250 requests > 20 s": a bound that is counted against is no time that was measured.
-_BOUND = re.compile(
-    r"\d\s?%?\s(?:of (?:all |the |our )?)?(?:(?:requests?|reqs?|calls?|prompts?|turns?|users)\s)?(?:(?:took|take|takes|waited|wait|were|are|had|needed)\s)?(?:longer than|more than|over|above|>=?|≥)\s?$",
-    re.IGNORECASE,
-)
-
-
 class Observation(Struct):
     """One measured figure as said. ``conditions``: kind → condition; ``norm`` marks what others reach or should be."""
 
@@ -157,8 +150,6 @@ def read(parsed: Parsed, scope: Scope) -> list[Observation]:
         if spans.mode_at(parsed.clauses, item.start, item.stop, text) in ("asked", "advised"):
             continue
         if item.dim == "plain" and not series and elliptic_mark(plain, item, marks, scope, parsed.quantities):
-            continue
-        if item.dim == "seconds" and _BOUND.search(plain[max(0, item.start - 56) : item.start]):
             continue
         mention = metrics.choose(plain, item, parsed.mentions, taken) if not series else scope.mention
         if mention is None and item.dim == "plain":
